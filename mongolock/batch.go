@@ -31,12 +31,12 @@ func (s *Store) look(ctx context.Context, resources []string) (map[string]mongok
 // than 16 MB, the largest document.
 const together = 1000
 
-func (s *Store) batch() *mongokit.Batch {
+func (s *Store) batch(onlyExpired bool) *mongokit.Batch {
 	return &mongokit.Batch{
 		Collection: s.coll,
 		Look:       s.look,
 		Renewal:    func(qs []driver.RenewRequest) mongo.WriteModel { return on(qs[0].Resource, s.renewal(qs)) },
-		Ending:     func(qs []driver.ReleaseRequest) mongo.WriteModel { return on(qs[0].Resource, ending(qs)) },
+		Ending:     func(qs []driver.ReleaseRequest) mongo.WriteModel { return on(qs[0].Resource, ending(qs, onlyExpired)) },
 		Together:   together,
 		Queued:     queued,
 	}
@@ -46,7 +46,7 @@ func (s *Store) batch() *mongokit.Batch {
 // its reply says how many wait. See mongokit.Batch for several.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if len(qs) != 1 {
-		return s.batch().Renew(ctx, qs)
+		return s.batch(false).Renew(ctx, qs)
 	}
 	q := qs[0]
 	d, err := s.change(ctx, q.Resource, s.renewal(qs), options.After, seenOf(q.LockID))
@@ -75,13 +75,9 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 // reply shows whether the hold was there. See mongokit.Batch for all others.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if len(qs) != 1 || qs[0].Place.IsZero() {
-		b := s.batch()
-		if mongokit.IsOnlyExpired(ctx) {
-			b.Ending = func(qs []driver.ReleaseRequest) mongo.WriteModel { return on(qs[0].Resource, endingExpired(qs)) }
-		}
-		return b.Release(ctx, qs)
+		return s.batch(mongokit.IsOnlyExpired(ctx)).Release(ctx, qs)
 	}
-	d, err := s.change(ctx, qs[0].Resource, ending(qs), options.Before, seen)
+	d, err := s.change(ctx, qs[0].Resource, ending(qs, false), options.Before, seen)
 	if err != nil && !errors.Is(err, driver.ErrDamaged) {
 		return nil, err
 	}
@@ -116,7 +112,7 @@ func (s *Store) update(
 		return err
 	})
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
-		err = s.batch().Explain(ctx, resource, err)
+		err = s.batch(false).Explain(ctx, resource, err)
 	}
 	return raw, err
 }

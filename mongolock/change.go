@@ -91,7 +91,9 @@ func releasing(places, later bool) func() statement {
 }
 
 func release(places, later bool) statement {
-	stages := mongo.Pipeline{set("gone", each(hits(), hit("lock")))}
+	// Some releases are only for what has expired.
+	past := and(gte(hit("lock.expiresAt"), firstEnd), lte(hit("lock.expiresAt"), tmp("now")))
+	stages := mongo.Pipeline{set("gone", each(filter(hits(), or(not(ask("onlyExpired")), past)), hit("lock")))}
 	changes := any(tmp("gone"))
 	if later {
 		stages = append(stayingHits(),
@@ -115,7 +117,8 @@ func release(places, later bool) statement {
 	}
 	if !places {
 		// Places that do not count stay. The next acquire drops them.
-		return newHoldStatement(stages, changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes)))
+		change := changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes))
+		return statementOn(locks(), nil, []mongo.Pipeline{stages, change})
 	}
 	// The end of a place frees nothing that an exclusive hold blocks.
 	frees := or(some(changes), and(some(fair(tmp("leave"))), not(some(filter(tmp("exclusive"), not(expired()))))))
@@ -125,15 +128,6 @@ func release(places, later bool) statement {
 		changeHits(all, left("exclusive"), left("shared"),
 			waitersField, tmp("others"), freedField, cond(frees, touchedBy(all), "$"+freedField)))
 }
-
-// releaseExpired releases holds that have expired, and leaves all others as they are.
-var releaseExpired = sync.OnceValue(func() statement {
-	past := and(gte(hit("lock.expiresAt"), firstEnd), lte(hit("lock.expiresAt"), tmp("now")))
-	left := func(locks string) bson.D { return filter(tmp(locks), not(op("$in", "$$l", tmp("gone")))) }
-	changes := any(tmp("gone"))
-	return newHoldStatement(mongo.Pipeline{set("gone", each(filter(hits(), past), hit("lock")))},
-		changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes)))
-})
 
 // rewritten is the lock of a hit with another end. A lock of an old client loses what
 // an earlier hold left in it, because refs to that hold would match again.
@@ -184,8 +178,9 @@ func (s *Store) renewal(qs []driver.RenewRequest) mongokit.Pipeline {
 	return renewMany().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs, "exact", s.exactRenewals))
 }
 
-// ending returns the update that releases holds of one resource, and gives up places.
-func ending(qs []driver.ReleaseRequest) mongokit.Pipeline {
+// ending returns the update that releases holds of one resource, and gives up places. See
+// mongokit.OnlyExpired.
+func ending(qs []driver.ReleaseRequest, onlyExpired bool) mongokit.Pipeline {
 	ask := newAsking(len(qs))
 	var places bson.A
 	later := 0
@@ -200,19 +195,11 @@ func ending(qs []driver.ReleaseRequest) mongokit.Pipeline {
 			ask.add(q.HoldRef, obj("after", q.After.Milliseconds()))
 		}
 	}
+	request := obj("lockIds", ask.lockIDs, "refs", ask.refs, "onlyExpired", onlyExpired)
 	if places == nil {
-		return releases[0][later]().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs))
+		return releases[0][later]().Of(request)
 	}
-	return releases[1][later]().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs, "places", places))
-}
-
-// endingExpired returns the update that releases those of the holds that have expired.
-func endingExpired(qs []driver.ReleaseRequest) mongokit.Pipeline {
-	ask := newAsking(len(qs))
-	for _, q := range qs {
-		ask.add(q.HoldRef, nil)
-	}
-	return releaseExpired().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs))
+	return releases[1][later]().Of(append(request, obj("places", places)...))
 }
 
 // asking are the refs of a request, see hits.

@@ -138,17 +138,9 @@ func (d *document) decode(raw bson.Raw) error {
 	if err != nil {
 		return fmt.Errorf("field shared %v", err)
 	}
-	locks := shared.Lookup("locks")
-	if mongokit.Absent(locks) {
-		return nil
-	}
-	array, ok := locks.ArrayOK()
-	if !ok {
-		return fmt.Errorf("field shared.locks is not an array")
-	}
-	values, err := array.Values()
+	values, err := mongokit.Array(shared.Lookup("locks"))
 	if err != nil {
-		return fmt.Errorf("field shared.locks: %v", err)
+		return fmt.Errorf("field shared.locks %v", err)
 	}
 	for i, v := range values {
 		lock, ok := v.DocumentOK()
@@ -164,14 +156,12 @@ func (d *document) decode(raw bson.Raw) error {
 
 // add reads one lock.
 func (d *document) add(lock bson.Raw, mode driver.Mode) error {
-	h := model.Hold{Mode: mode, Limit: noLimit(mode), Created: mongokit.Moment(lock.Lookup("createdAt")), Renewed: mongokit.Moment(lock.Lookup("renewedAt"))}
+	h := model.Hold{Mode: mode, Limit: noLimit(mode)}
 	var err error
 	if h.LockID, err = mongokit.Text(lock.Lookup("lockId")); err != nil || h.LockID == "" {
 		return fmt.Errorf("its lockId is not a valid name")
 	}
-	h.Details.Owner, _ = mongokit.Text(lock.Lookup("owner"))
-	h.Details.Host, _ = mongokit.Text(lock.Lookup("host"))
-	h.Details.Comment, _ = mongokit.Text(lock.Lookup("comment"))
+	mongokit.ReadDetails(lock, &h)
 	if h.End, err = endOf(lock.Lookup("expiresAt")); err != nil {
 		return fmt.Errorf("its expiresAt %v", err)
 	}
@@ -200,11 +190,10 @@ func noLimit(mode driver.Mode) int {
 
 // added reads the fields that Holdfast added to a lock.
 func added(lock bson.Raw, h *model.Hold) error {
-	id, err := mongokit.Text(lock.Lookup("holdId"))
-	if err == nil {
-		h.HoldID, err = driver.ParseHoldID(id)
+	if err := mongokit.ReadHold(lock, h); err != nil {
+		return err
 	}
-	if err != nil || h.HoldID.IsZero() {
+	if h.HoldID.IsZero() {
 		return fmt.Errorf("its holdId is not 24 hex digits")
 	}
 	token, err := mongokit.Number(lock.Lookup("token"))
@@ -212,23 +201,12 @@ func added(lock bson.Raw, h *model.Hold) error {
 		return fmt.Errorf("its token is not valid")
 	}
 	h.Token = uint64(token)
-	delay, err := mongokit.Number(lock.Lookup("takeoverDelay"))
-	if err != nil || delay < 0 || delay > driver.MaxTTL.Milliseconds() {
-		return fmt.Errorf("its takeoverDelay is not a number of milliseconds")
-	}
-	h.TakeoverDelay = time.Duration(delay) * time.Millisecond
 	if limit := lock.Lookup("limit"); h.Mode == driver.Shared && !mongokit.Absent(limit) {
 		n, err := mongokit.Number(limit)
 		if err != nil || n < 0 {
 			return fmt.Errorf("its limit is not a number of holds")
 		}
 		h.Limit = int(n)
-	}
-	if released := lock.Lookup("released"); !mongokit.Absent(released) {
-		var ok bool
-		if h.Released, ok = released.BooleanOK(); !ok {
-			return fmt.Errorf("its released is not true or false")
-		}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ import (
 //	placeId, lockId, owner, host
 //	mode:   "exclusive" or "shared"
 //	limit:  of a shared request, as that of a hold; null if it is not known
-//	fair:   whoever comes later waits for it
+//	fair:   later requests wait for it
 //	since:  when the waiter came
 //	asked:  when it last asked for its place
 //	until:  when that is given up unless it asks again

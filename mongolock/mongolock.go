@@ -19,7 +19,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -32,7 +31,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// Traits returns those of a store on a deployment that has change streams: a replica set
+// Traits describes a store on a deployment that has change streams: a replica set
 // or a sharded cluster. On other deployments Notifies is false.
 func Traits() driver.Traits {
 	return driver.Traits{
@@ -125,9 +124,6 @@ func (s *Store) Close() error {
 		s.stream.Close()
 		if s.client != nil {
 			s.err = s.coll.Wrap(s.client.Disconnect(context.Background()))
-			if errors.Is(s.err, mongo.ErrClientDisconnected) {
-				s.err = nil
-			}
 		}
 	})
 	return s.err

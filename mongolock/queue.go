@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -163,16 +162,9 @@ func (d *document) decodeQueue(v bson.RawValue) error {
 	return d.decodePlaces(seen.Lookup("first"))
 }
 
-// decodePlaces reads the places. It leaves out those that statements drop.
+// decodePlaces reads the places. It leaves out what statements drop.
 func (d *document) decodePlaces(v bson.RawValue) error {
-	if mongokit.Absent(v) {
-		return nil
-	}
-	array, ok := v.ArrayOK()
-	if !ok {
-		return fmt.Errorf("is not an array")
-	}
-	values, err := array.Values()
+	values, err := mongokit.Array(v)
 	if err != nil {
 		return err
 	}

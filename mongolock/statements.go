@@ -32,11 +32,7 @@ func newStatement(pairs []any, parts ...mongo.Pipeline) statement {
 	return statementOn(locks("waiters", livePlaces(tmp("now"))), pairs, parts)
 }
 
-// newHoldStatement is newStatement for a statement that leaves the queue alone.
-func newHoldStatement(parts ...mongo.Pipeline) statement {
-	return statementOn(locks(), nil, parts)
-}
-
+// statementOn is newStatement with the locks, and perhaps the queue, that stage 2 adds.
 func statementOn(locks mongo.Pipeline, pairs []any, parts []mongo.Pipeline) statement {
 	return mongokit.NewStatement(append([]mongo.Pipeline{
 		locks, {set(append([]any{"sound", sound()}, pairs...)...)},

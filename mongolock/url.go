@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -55,12 +56,8 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, t.refused(err)
 	}
 	coll := client.Database(t.database).Collection(t.collection)
-	if t.layout != nil {
-		s, err := t.layout.Open(coll, t.parameters)
-		if err != nil {
-			_ = client.Disconnect(context.WithoutCancel(ctx)) // nothing was sent
-		}
-		return s, err
+	if t.layout.Open != nil {
+		return t.layout.Open(coll, t.timeout), nil
 	}
 	s := New(coll, nil)
 	s.client = client
@@ -71,9 +68,9 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 type target struct {
 	uri                  string // for the driver
 	database, collection string
-	layout               *mongokit.Layout  // nil: this package's
-	parameters           map[string]string // of the layout
-	said                 *url.URL          // the URL, whose secrets no error may repeat
+	layout               mongokit.Layout // zero: this package's
+	timeout              time.Duration   // of the layout; 0: its default
+	said                 *url.URL        // the URL, whose secrets no error may repeat
 }
 
 // refused returns the error of a URL that the driver does not accept. A failure of the DNS
@@ -118,17 +115,18 @@ func parseURL(u *url.URL) (t target, err error) {
 	t.said = u
 	ours := []string{"collection"}
 	if values.Has("layout") {
-		l, ok := mongokit.LayoutNamed(values.Get("layout"))
-		if !ok || len(values["layout"]) != 1 {
-			return fail("parameter \"layout\" must name one of the layouts that are linked in: %q (import compat/mongodoc)", mongokit.LayoutNames())
+		var known bool
+		if t.layout, known = mongokit.Layouts[values.Get("layout")]; !known || len(values["layout"]) != 1 {
+			return fail("parameter \"layout\" must name one of the layouts that are linked in: %q (import compat/mongodoc)",
+				slices.Sorted(maps.Keys(mongokit.Layouts)))
 		}
-		t.layout, t.parameters = &l, make(map[string]string)
-		for _, name := range l.Parameters {
-			if values.Has(name) {
-				t.parameters[name] = values.Get(name)
-			}
+		ours = append(ours, "layout")
+	}
+	if t.layout.Timeout && values.Has("timeout") {
+		if t.timeout, err = time.ParseDuration(values.Get("timeout")); err != nil || t.timeout <= 0 {
+			return fail("parameter \"timeout\" is not a duration such as 30s")
 		}
-		ours = slices.Concat(ours, []string{"layout"}, l.Parameters)
+		ours = append(ours, "timeout")
 	}
 	rest := *u
 	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {

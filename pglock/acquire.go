@@ -42,7 +42,7 @@ func (o outcome) left() time.Duration {
 	return model.Time(*o.Ends).Until(model.Time(*o.Clock))
 }
 
-// failure is the error of an outcome that is none of the usual ones.
+// failure is the error of an unusual outcome.
 func (o outcome) failure(resource string) error {
 	switch o.Outcome {
 	case damaged:

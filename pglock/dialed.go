@@ -16,7 +16,7 @@ import (
 const (
 	// fillTimeout bounds an attempt to have pool_min_conns.
 	fillTimeout = time.Minute
-	// closeTimeout bounds the end of a connection: meanwhile it counts.
+	// closeTimeout bounds the end of a connection, which counts until then.
 	closeTimeout = 15 * time.Second
 	// settle is how long after the end of a connection the pool counts its connections.
 	settle = 500 * time.Millisecond

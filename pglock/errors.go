@@ -168,10 +168,7 @@ func (s *Store) passing(why string, err error) error {
 }
 
 func (s *Store) unusable(why string, err error) error {
-	if err == nil {
-		return fmt.Errorf("%w: PostgreSQL schema %s: %s", driver.ErrUnusable, s.schema, why)
-	}
-	return fmt.Errorf("%w: PostgreSQL schema %s: %s: %w", driver.ErrUnusable, s.schema, why, err)
+	return fmt.Errorf("%w: %w", driver.ErrUnusable, s.passing(why, err))
 }
 
 // printed is the command that prints the SQL of Schema.

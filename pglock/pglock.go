@@ -86,7 +86,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// Traits of every store on PostgreSQL. Notifies is false if wake-ups do not work or
+// Traits describes every store on PostgreSQL. Notifies is false if wake-ups do not work or
 // Options.Poll turns them off.
 func Traits() driver.Traits {
 	return driver.Traits{

@@ -74,7 +74,7 @@ func quoted(name string) string { return `"` + name + `"` }
 // channel is where releases in the schema are notified.
 func channel(schema string) string { return "holdfast_" + schema }
 
-// statements are those of a schema: calls of its functions.
+// statements are calls of the functions of a schema.
 type statements struct{ acquire, acquireTx, renew, release, watch, list, sweep, notify statement }
 
 func statementsOf(schema string) statements {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
-// settings are those of a connection string: of the connections, and of their pool.
+// settings has what a connection string says about connections and their pool.
 type settings struct {
 	connect *pgconn.Config
 

@@ -10,34 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-func TestEncode(t *testing.T) {
-	text := "x"
-	var none *string
-	for _, c := range []struct {
-		arg  any
-		want string
-	}{
-		{"", ""}, {"a\"\\{},'é", "a\"\\{},'é"}, {&text, "x"},
-		{0, "0"}, {-7, "-7"}, {int64(math.MaxInt64), "9223372036854775807"}, {int64(math.MinInt64), "-9223372036854775808"},
-		{true, "true"}, {false, "false"},
-		{[]string{}, "{}"}, {[]string{"", "NULL", `a "b" \c`, "{,}"}, `{"","NULL","a \"b\" \\c","{,}"}`},
-		{[]int64{}, "{}"}, {[]int64{1, -2}, "{1,-2}"},
-	} {
-		values, err := encode([]any{c.arg})
-		if err != nil || values[0] == nil || string(values[0]) != c.want {
-			t.Errorf("%#v: %q, error %v, want %q", c.arg, values, err, c.want)
-		}
-	}
-	for _, null := range []any{nil, none} {
-		if values, err := encode([]any{null}); err != nil || values[0] != nil {
-			t.Errorf("%#v: %q, error %v, want NULL", null, values, err)
-		}
-	}
-	if _, err := encode([]any{"a", 1.5}); err == nil || !strings.Contains(err.Error(), "argument 2 is a float64") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // Whatever the elements are, pgx reads the same out of the array.
 func FuzzArray(f *testing.F) {
 	f.Add("", "NULL", `"\`)

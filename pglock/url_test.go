@@ -74,20 +74,3 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
-
-// Who reads the error learns why the server cannot be reached, and no password.
-func TestUnreached(t *testing.T) {
-	store, err := driver.Open(t.Context(), "postgres://ada:hunter2@127.0.0.1:1/app?sslmode=disable")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	err = store.(driver.Initializer).Init(t.Context())
-	if err == nil || errors.Is(err, driver.ErrUnusable) {
-		t.Fatalf("error %v", err)
-	}
-	if text := err.Error(); !strings.HasPrefix(text, "PostgreSQL schema holdfast: failed to connect") ||
-		!strings.Contains(text, "127.0.0.1:1") || strings.Contains(text, "hunter2") {
-		t.Errorf("error %q", text)
-	}
-}

@@ -83,7 +83,7 @@ func TestBusyPlaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				path := newFile(t)
-				b := &deciding{Backend: sqlitelock.OpenBackendOn(t, path)}
+				b := &deciding{Backend: openBackend(t, path, sqlitelock.Machine{})}
 				s := base.New(b)
 				t.Cleanup(func() { check(t, s.Close()) })
 				mustAcquire(t, s, "r", "holder", time.Hour)
@@ -169,28 +169,6 @@ func (d *deciding) Update(ctx context.Context, us []base.Update, urgent bool) er
 	return err
 }
 
-// A lock that is freed in time is waited for.
-func TestBusyEnds(t *testing.T) {
-	path := newFile(t)
-	s := open(t, path)
-	locker := start(t, "lock", path)
-	locker.hear("locked")
-	done := make(chan error, 1)
-	go func() {
-		_, err := acquire(t.Context(), s, request("r", "a", time.Hour))
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	locker.end()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
 // Close does not wait for other processes.
 func TestCloseWhileBusy(t *testing.T) {
 	path := newFile(t)
@@ -217,26 +195,4 @@ func TestCloseWhileBusy(t *testing.T) {
 		t.Errorf("close took %v", d)
 	}
 	locker.end()
-}
-
-func TestDeadContext(t *testing.T) {
-	s := open(t, newFile(t))
-	ref := mustAcquire(t, s, "r", "a", time.Hour)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := acquire(ctx, s, request("x", "a", time.Hour)); !errors.Is(err, context.Canceled) {
-		t.Errorf("acquire: %v", err)
-	}
-	if err := release(ctx, s, ref); !errors.Is(err, context.Canceled) {
-		t.Errorf("release: %v", err)
-	}
-	if _, err := s.(driver.Watcher).Watch(ctx, "r"); !errors.Is(err, context.Canceled) {
-		t.Errorf("watch: %v", err)
-	}
-	if _, held := holder(t, s, "r"); !held {
-		t.Error("released by a dead ctx")
-	}
-	if _, held := holder(t, s, "x"); held {
-		t.Error("acquired by a dead ctx")
-	}
 }

@@ -196,7 +196,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// A wall clock was ahead when a record was deleted, and was set right since. No hold stays
+// A wall clock was ahead when a record was deleted, past the store, and was set right since. No hold stays
 // alive until the clock gets there again, and tokens rise nevertheless: for a process that
 // opens the file later, and for one that had it open.
 func TestWallClockSetRightAfterDeletion(t *testing.T) {
@@ -223,17 +223,6 @@ func TestWallClockSetRightAfterDeletion(t *testing.T) {
 				t.Errorf("the hold still has %v left after its TTL", h.Left)
 			}
 		}
-	}
-}
-
-// Deleted past the store, a record's token is remembered too.
-func TestFloorByHand(t *testing.T) {
-	path := newFile(t)
-	s := openOn(t, path, nil, newMachine("", today, 0).Machine())
-	first := mustAcquire(t, s, "r", "a", time.Minute)
-	rawExec(t, raw(t, path), "DELETE FROM resources")
-	if next := mustAcquire(t, s, "r", "b", time.Minute).Token; next <= first.Token {
-		t.Errorf("token %d after %d", next, first.Token)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/driver/drivertest/basetest"
 	"github.com/holdfast-go/holdfast/sqlitelock"
@@ -71,4 +72,6 @@ func TestConformanceBehindFaults(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.WithFaults(onSetClock))
 }
-func TestBackend(t *testing.T) { basetest.Run(t, sqlitelock.OpenBackend) }
+func TestBackend(t *testing.T) {
+	basetest.Run(t, func(t *testing.T) base.Backend { return openBackend(t, newFile(t), sqlitelock.Machine{}) })
+}

@@ -286,7 +286,7 @@ func (s *store) change(ctx context.Context, urgent bool, tries int, f func(*conn
 // try calls f until the file is not busy, the time-out passes or ctx ends. SQLite's own
 // busy handler would sleep through the end of ctx. An urgent change goes on until ctx
 // ends, and its pauses are short, so that it gets the lock before changes that pause for
-// longer. tries and without are those of inLine.
+// longer. See inLine for tries and without.
 func (s *store) try(ctx context.Context, c *conn, urgent bool, f func(*conn) error, tries int, without func(*conn) need) error {
 	start, wait := time.Now(), minWait
 	for try := 1; ; try++ {

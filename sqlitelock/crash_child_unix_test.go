@@ -36,16 +36,8 @@ type line struct {
 	Do map[string]want `json:"do,omitempty"`
 	// Done: the store has answered.
 	Done bool `json:"done,omitempty"`
-	// Granted is one of jobs.
-	Granted *grant `json:"granted,omitempty"`
-	// Kill is where the process is about to kill itself; Missed takes that back.
-	Kill   sqlitelock.Point `json:"kill,omitempty"`
-	Missed bool             `json:"missed,omitempty"`
-}
-
-type grant struct {
-	Resource string `json:"resource"`
-	Token    uint64 `json:"token"`
+	// Kill is where the process is about to kill itself.
+	Kill sqlitelock.Point `json:"kill,omitempty"`
 }
 
 // crasher changes a file until it kills itself.
@@ -59,14 +51,12 @@ type crasher struct {
 	s     driver.Store
 
 	own  []owned
-	made int             // names given to resources
-	job  *driver.HoldRef // one that others want, too
+	made int // names given to resources
 
 	speaking sync.Mutex
-	closing  func() // called before the last connection is closed
 }
 
-// owned is a hold that no other process wants.
+// owned is a hold of the process.
 type owned struct {
 	ref   driver.HoldRef
 	hours int
@@ -74,8 +64,8 @@ type owned struct {
 
 func init() { children["crash"] = childCrash }
 
-// childCrash has the arguments path, name, point, and how often the point is to
-// be reached.
+// childCrash has the arguments path, name, point, and how often the point is to be
+// reached. A checkpoint needs no more than one.
 func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
 	after, err := strconv.Atoi(args[3])
 	if err != nil {
@@ -88,11 +78,8 @@ func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
 	if c.point == pointAny {
 		time.AfterFunc(rand.N(time.Duration(after)*time.Millisecond), c.kill)
 	}
-	if c.s, err = c.open(); err != nil {
+	if c.s, err = sqlitelock.OpenOn(c.ctx, c.path, nil, sqlitelock.Machine{At: c.at}); err != nil {
 		return err
-	}
-	if c.point == sqlitelock.PointCheckpoint {
-		return c.crashInCheckpoint()
 	}
 	for {
 		if err := c.change(); err != nil {
@@ -101,18 +88,13 @@ func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
 	}
 }
 
-func (c *crasher) open() (driver.Store, error) {
-	return sqlitelock.OpenOn(c.ctx, c.path, nil, sqlitelock.Machine{At: c.at})
-}
-
 // at is called at each point.
 func (c *crasher) at(p sqlitelock.Point) {
 	switch {
-	case p == sqlitelock.PointCheckpoint:
-		if c.closing != nil {
-			c.closing()
-		}
-	case p == c.point:
+	case p != c.point:
+	case p == sqlitelock.PointPassive, p == sqlitelock.PointRestart:
+		time.AfterFunc(rand.N(time.Millisecond), c.kill) // while SQLite moves the log
+	default:
 		if c.after--; c.after == 0 {
 			c.kill()
 		}
@@ -122,10 +104,6 @@ func (c *crasher) at(p sqlitelock.Point) {
 // kill does not return.
 func (c *crasher) kill() {
 	c.say(line{Kill: c.point})
-	c.die()
-}
-
-func (c *crasher) die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
@@ -151,7 +129,7 @@ func (c *crasher) do(states map[string]want, f func() error) error {
 
 // change is one change of any kind.
 func (c *crasher) change() error {
-	switch n := rand.N(10); {
+	switch n := rand.N(8); {
 	case len(c.own) < 2 || n < 2 && len(c.own) < 8:
 		return c.acquire()
 	case n < 4:
@@ -160,12 +138,8 @@ func (c *crasher) change() error {
 		return c.renew(c.own)
 	case n < 7:
 		return c.release(1)
-	case n < 8:
-		return c.release(2)
-	case c.job == nil:
-		return c.takeJob()
 	default:
-		return c.leaveJob()
+		return c.release(2)
 	}
 }
 
@@ -212,32 +186,4 @@ func (c *crasher) release(n int) error {
 		}
 		return err
 	})
-}
-
-// takeJob acquires one of the resources that all want.
-func (c *crasher) takeJob() error {
-	q := request(jobs[rand.N(len(jobs))], c.name, jobTTL)
-	ref, err := acquire(c.ctx, c.s, q)
-	if errors.Is(err, driver.ErrHeld) {
-		return nil
-	}
-	if err == nil {
-		c.job = &ref
-		c.say(line{Granted: &grant{ref.Resource, ref.Token}})
-	}
-	return err
-}
-
-// leaveJob renews or releases it.
-func (c *crasher) leaveJob() error {
-	if rand.N(2) == 0 {
-		rs, err := c.s.Renew(c.ctx, []driver.RenewRequest{{HoldRef: *c.job, TTL: jobTTL}})
-		if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
-			return err
-		}
-	} else if err := release(c.ctx, c.s, *c.job); err != nil {
-		return err
-	}
-	c.job = nil
-	return nil
 }

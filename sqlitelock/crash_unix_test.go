@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -25,118 +24,64 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-var kills = flag.Int("crash.kills", 14, "how many processes TestCrash kills")
+var kills = flag.Int("crash.kills", 16, "how many processes TestCrash kills")
 
 // points are where processes kill themselves.
 var points = []sqlitelock.Point{
 	sqlitelock.PointBegin, sqlitelock.PointBegun, sqlitelock.PointWritten, sqlitelock.PointCommit,
-	sqlitelock.PointDone, sqlitelock.PointCheckpoint, pointAny,
+	sqlitelock.PointDone, sqlitelock.PointPassive, sqlitelock.PointRestart, pointAny,
 }
 
-// jobs are resources that all crashing processes want, all the time.
-var jobs = []string{"job 1", "job 2", "job 3"}
-
 const (
-	// jobTTL is that of their holds.
-	jobTTL = 100 * time.Millisecond
 	// together is how many processes use a file at once, until each is dead.
 	together = 4
 	// freshEvery-th round is on a file of its own, which does not exist before:
 	// processes are killed as they make it.
-	freshEvery = 8
+	freshEvery = 4
 	// patience is how long a process may live without reaching its point.
 	patience = time.Minute
 )
 
 // TestCrash kills processes that change a file, at chosen moments. After each round
-// the file is sound and no record is damaged; confirmed changes are there; a change
-// that was cut off is there as a whole or not at all, depending on the moment; the
-// resources of the dead processes can be acquired within their TTL; and tokens have
-// risen.
+// the file is sound and no record is damaged; confirmed changes are there; and a change
+// that was cut off is there as a whole or not at all, depending on the moment. Whether the
+// holds of killed processes exclude others is for TestFaults of tests/campaign.
 func TestCrash(t *testing.T) {
-	c := campaign{tokens: make(map[string]uint64), counts: make(map[sqlitelock.Point]int)}
 	lasting := newFile(t)
-	for round := 1; ; round++ {
-		next := c.next()
-		if len(next) == 0 {
-			break
-		}
+	var order []int
+	for killed := 0; killed < *kills && !t.Failed(); killed += together {
 		path := lasting
-		if round%freshEvery == 0 {
+		if killed/together%freshEvery == freshEvery-1 {
 			path = newFile(t)
 		}
-		c.round(t, path, next)
-		if t.Failed() {
-			break
+		if len(order) == 0 {
+			order = rand.Perm(len(points)) // together divides their number
 		}
+		killAt(t, path, killed, order[:together])
+		order = order[together:]
 	}
-	for _, p := range points {
-		t.Logf("%4d kills %s", c.counts[p], p)
-		if c.counts[p] < *kills/len(points) {
-			t.Errorf("too few kills %s", p)
-		}
-	}
-	t.Logf("%4d in all; what the dead held was had after %v at most, and never refused after its TTL of %v",
-		c.total(), c.longest.Round(time.Millisecond), jobTTL)
-}
-
-// campaign is what is known over all rounds.
-type campaign struct {
-	tokens  map[string]uint64 // the highest of each file's each resource
-	counts  map[sqlitelock.Point]int
-	longest time.Duration
-	started int
-}
-
-func (c *campaign) total() (n int) {
-	for _, count := range c.counts {
-		n += count
-	}
-	return n
-}
-
-// next returns where the processes of the next round are to die: points that
-// were hit least. Each comes once at most, for two checkpoints would be mistaken
-// for one another.
-func (c *campaign) next() (chosen []sqlitelock.Point) {
-	left := *kills - c.total()
-	for _, i := range rand.Perm(len(points)) {
-		p := points[i]
-		if len(chosen) < min(left, together) && c.counts[p] <= c.total()/len(points) {
-			chosen = append(chosen, p)
-		}
-	}
-	return chosen
 }
 
 // corpse is a process that has killed itself, and what it said.
 type corpse struct {
 	point   sqlitelock.Point
-	states  map[string]want // of resources of its own, as the store confirmed them
+	states  map[string]want // of its resources, as the store confirmed them
 	pending map[string]want // the change without an answer, if there was one
-	grants  []grant         // of jobs
 }
 
-// round starts a process for each point, waits until all are dead, and examines
-// the file.
-func (c *campaign) round(t *testing.T, path string, chosen []sqlitelock.Point) {
-	corpses := make([]*corpse, len(chosen))
-	errs := make([]error, len(chosen))
+// killAt starts a process for each of the points, waits until all are dead, and examines
+// the file. The names of the processes have numbers from first on.
+func killAt(t *testing.T, path string, first int, at []int) {
+	corpses := make([]*corpse, len(at))
+	errs := make([]error, len(at))
 	var dying sync.WaitGroup
-	for i, p := range chosen {
-		c.started++
-		name := fmt.Sprint("process-", c.started)
-		dying.Go(func() { corpses[i], errs[i] = crash(t.Context(), path, name, p) })
+	for i, point := range at {
+		name := fmt.Sprint("process-", first+i)
+		dying.Go(func() { corpses[i], errs[i] = crash(t.Context(), path, name, points[point]) })
 	}
 	dying.Wait()
-	dead := time.Now()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
-	}
-	for _, d := range corpses {
-		if d.point != sqlitelock.PointCheckpoint || cutOff(t, path) {
-			c.counts[d.point]++
-		}
 	}
 	s, err := sqlitelock.Open(t.Context(), path, nil)
 	if err != nil {
@@ -146,7 +91,6 @@ func (c *campaign) round(t *testing.T, path string, chosen []sqlitelock.Point) {
 	if text := integrity(t, path); text != "ok" {
 		t.Errorf("integrity_check: %s", text)
 	}
-	c.takeJobs(t, path, s, corpses, dead)
 	examine(t, s, corpses)
 }
 
@@ -189,27 +133,10 @@ func read(said io.Reader) (*corpse, error) {
 		case l.Done:
 			maps.Copy(d.states, d.pending)
 			d.pending = nil
-		case l.Granted != nil:
-			d.grants = append(d.grants, *l.Granted)
-		case l.Missed:
-			d.point = ""
 		default:
 			d.point = l.Kill
 		}
 	}
-}
-
-// cutOff reports whether the file was left in the middle of a checkpoint.
-// Nothing in this process may have the file open: see mapShared.
-func cutOff(t *testing.T, path string) bool {
-	shm, err := os.ReadFile(path + "-shm")
-	if errors.Is(err, fs.ErrNotExist) {
-		return false // another process came upon it and closed the file before it died
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return progressIn(shm).underWay()
 }
 
 func integrity(t *testing.T, path string) (text string) {
@@ -217,43 +144,6 @@ func integrity(t *testing.T, path string) (text string) {
 	check(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&text))
 	check(t, db.Close())
 	return text
-}
-
-// takeJobs acquires what the dead may have held. An attempt made a TTL after
-// their death must be granted.
-func (c *campaign) takeJobs(t *testing.T, path string, s driver.Store, corpses []*corpse, dead time.Time) {
-	granted := make(map[grant]bool)
-	highest := make(map[string]uint64)
-	for _, d := range corpses {
-		for _, g := range d.grants {
-			if last := c.tokens[path+g.Resource]; granted[g] || g.Token <= last {
-				t.Errorf("%s: token %d granted after %d, or twice", g.Resource, g.Token, last)
-			}
-			granted[g] = true
-			highest[g.Resource] = max(highest[g.Resource], g.Token)
-		}
-	}
-	for _, job := range jobs {
-		var ref driver.HoldRef
-		for {
-			waited := time.Since(dead)
-			var err error
-			ref, err = acquire(t.Context(), s, request(job, "survivor", time.Minute))
-			if err == nil {
-				c.longest = max(c.longest, waited)
-				break
-			}
-			if !errors.Is(err, driver.ErrHeld) || waited > jobTTL {
-				t.Fatalf("%s cannot be acquired %v after the last process died: %v", job, waited, err)
-			}
-			time.Sleep(time.Millisecond)
-		}
-		if ref.Token <= highest[job] || ref.Token <= c.tokens[path+job] {
-			t.Errorf("%s: token %d after %d and %d", job, ref.Token, highest[job], c.tokens[path+job])
-		}
-		c.tokens[path+job] = ref.Token
-		mustRelease(t, s, ref)
-	}
 }
 
 // examine compares what is held with what the dead said, and releases it.

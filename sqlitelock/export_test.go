@@ -28,19 +28,30 @@ type Point = point
 
 // The points, in the order of a transaction.
 const (
-	PointBegin      = pointBegin
-	PointBegun      = pointBegun
-	PointWritten    = pointWritten
-	PointCommit     = pointCommit
-	PointDone       = pointDone
-	PointCheckpoint = pointCheckpoint
-	PointPassive    = pointPassive
-	PointRestart    = pointRestart
-	PointRest       = pointRest
+	PointBegin   = pointBegin
+	PointBegun   = pointBegun
+	PointWritten = pointWritten
+	PointCommit  = pointCommit
+	PointDone    = pointDone
+	PointPassive = pointPassive
+	PointRestart = pointRestart
+	PointRest    = pointRest
 )
 
 // OpenOn opens a store on a machine of the test's.
 func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.Store, error) {
+	s, err := OpenBackend(ctx, path, opts, m)
+	if err != nil {
+		return nil, err
+	}
+	return base.New(s), nil
+}
+
+// Backend is what a store is made of.
+type Backend = store
+
+// OpenBackend opens it on a machine of the test's.
+func OpenBackend(ctx context.Context, path string, opts *Options, m Machine) (*Backend, error) {
 	sys := thisSystem()
 	if m.Wall != nil {
 		sys.wall = m.Wall
@@ -61,18 +72,23 @@ func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.
 		sys.restLook = time.Hour
 	}
 	sys.at = m.At
-	s, err := openBackend(ctx, path, opts, sys)
-	if err != nil {
-		return nil, err
-	}
-	return base.New(s), nil
+	return openBackend(ctx, path, opts, sys)
 }
 
-// OpenToSettle opens a store. settle waits until no checkpoint is under way.
-func OpenToSettle(ctx context.Context, path string) (_ driver.Store, settle func(), _ error) {
-	s, err := openBackend(ctx, path, nil, thisSystem())
-	if err != nil {
-		return nil, nil, err
-	}
-	return base.New(s), s.background.Wait, nil
+// Settle waits until no checkpoint is under way.
+func (s *store) Settle() { s.background.Wait() }
+
+// Exec executes a statement on the connection that writes.
+func (s *store) Exec(ctx context.Context, text string) error {
+	return s.write(ctx, false, func(c *conn) error {
+		_, err := c.exec(text)
+		return err
+	}, nil)
 }
+
+// PageSize is how many records are read at a time, and IdleSQL how those are found that
+// may be due.
+const (
+	PageSize = pageSize
+	IdleSQL  = idleSQL
+)

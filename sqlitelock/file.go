@@ -141,7 +141,7 @@ type file struct {
 
 type fileID struct{ dev, ino uint64 }
 
-// fileIDs are those of a database, its log and its shared memory; zero for a file
+// fileIDs identify a database, its log and its shared memory; zero for a file
 // that is not there.
 type fileIDs struct{ db, wal, shm fileID }
 
@@ -150,7 +150,7 @@ type fileIDs struct{ db, wal, shm fileID }
 // stay open, so that no new file gets the same inode number.
 var lost sync.Map // of fileID, with the fileIDs at the opening
 
-// names are those of a database, its shared memory and its log.
+// names are the paths of a database, its shared memory and its log.
 type names [3]string
 
 func namesOf(path string) *names { return &names{path, path + "-shm", path + "-wal"} }

@@ -53,7 +53,7 @@ func isClosed(c <-chan struct{}) bool {
 // change.
 //
 // The first checkpoint does not wait. If a reader is in the way, restartLog ends with
-// it: the reader may stay for hours, and the log grows meanwhile. The second
+// it: the reader may stay for hours, while the log grows. The second
 // checkpoint has the write lock, so that no process writes. It has little left to
 // move, and waits only for readers that came a moment ago, for checkpointTimeout at
 // most.

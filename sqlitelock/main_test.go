@@ -98,6 +98,14 @@ func open(t testing.TB, path string) driver.Store {
 	return openOn(t, path, nil, sqlitelock.Machine{})
 }
 
+// openBackend opens what a store is made of. Nobody closes it yet.
+func openBackend(t testing.TB, path string, m sqlitelock.Machine) *sqlitelock.Backend {
+	t.Helper()
+	b, err := sqlitelock.OpenBackend(t.Context(), path, nil, m)
+	check(t, err)
+	return b
+}
+
 func openOn(t testing.TB, path string, opts *sqlitelock.Options, m sqlitelock.Machine) driver.Store {
 	t.Helper()
 	s, err := sqlitelock.OpenOn(t.Context(), path, opts, m)

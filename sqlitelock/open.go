@@ -42,7 +42,7 @@ func init() {
 	})
 }
 
-// Traits returns those of every store in a SQLite file.
+// Traits describes every store in a SQLite file.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true, Queue: true,
@@ -68,7 +68,7 @@ type Options struct {
 	NoCreate bool
 	// Mode has the permissions of a file that Open makes, whatever the umask: 0660
 	// shares it with the group, 0666 with all users. SQLite gives them to the log and
-	// the shared memory too. Those who share the file must be able to make files in its
+	// the shared memory too. Users who share the file must be able to make files in its
 	// folder, which Open then does not make. Default: 0600.
 	Mode fs.FileMode
 }
@@ -118,15 +118,14 @@ type point string
 // the log large comes pointPassive, in a goroutine of its own, and pointRestart if no
 // reader was in the way.
 const (
-	pointBegin      point = "before BEGIN"
-	pointBegun      point = "after BEGIN"
-	pointWritten    point = "after the write"
-	pointCommit     point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
-	pointDone       point = "after COMMIT"
-	pointCheckpoint point = "in a checkpoint" // before the last connection moves the log into the file
-	pointPassive    point = "before a passive checkpoint"
-	pointRestart    point = "before the log restarts"
-	pointRest       point = "at rest" // not in a change: the watcher waits for one
+	pointBegin   point = "before BEGIN"
+	pointBegun   point = "after BEGIN"
+	pointWritten point = "after the write"
+	pointCommit  point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
+	pointDone    point = "after COMMIT"
+	pointPassive point = "before a passive checkpoint"
+	pointRestart point = "before the log restarts"
+	pointRest    point = "at rest" // not in a change: the watcher waits for one
 )
 
 func (s *store) reach(p point) {

@@ -134,14 +134,6 @@ func TestHolderOnFullDisk(t *testing.T) {
 	renew(t, s, kept)
 }
 
-// noRoom checks the error of what a full disk refuses: it may pass, and names the file once.
-func noRoom(t *testing.T, err error, path string) {
-	t.Helper()
-	if err == nil || errors.Is(err, driver.ErrUnusable) || strings.Count(err.Error(), path+" could not grow: the disk may be full") != 1 {
-		t.Errorf("on a full disk: %v", err)
-	}
-}
-
 // A disk that is really full.
 func TestFullDisk(t *testing.T) {
 	dir := smallDisk(t)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -190,8 +191,9 @@ func TestLinkToAnotherFile(t *testing.T) {
 // now: neither with the change that is refused, nor when the store is closed.
 func TestLogOfAnother(t *testing.T) {
 	path := newFile(t)
-	s, settle, err := sqlitelock.OpenToSettle(t.Context(), path)
+	b, err := sqlitelock.OpenBackend(t.Context(), path, nil, sqlitelock.Machine{})
 	check(t, err)
+	s := base.New(b)
 	const largest = 4 << 20 // of a log that has restarted
 	for logSize(t, path) <= largest {
 		writeMuch(t, s, "r")
@@ -209,7 +211,7 @@ func TestLogOfAnother(t *testing.T) {
 		check(t, err)
 		break
 	}
-	settle() // a checkpoint that goes on moves what was committed
+	b.Settle() // a checkpoint that goes on moves what was committed
 	check(t, os.Remove(path+"-wal"))
 	check(t, os.Remove(path+"-shm"))
 	before, err := os.ReadFile(path)

@@ -59,8 +59,7 @@ func (s *store) prepareOn(c *conn) error {
 		if known, _, err = s.readClock(c); err != nil {
 			return err
 		}
-		// The next steps may wait for other processes. Meanwhile somebody may replace the
-		// files.
+		// The next steps may wait for other processes, and the files may be replaced.
 		if err := s.file.remember(); err != nil {
 			return err
 		}

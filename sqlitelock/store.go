@@ -101,9 +101,7 @@ func (s *store) Close() error {
 		}
 		s.background.Wait()
 		s.watcher.hub.Close()
-		err := errors.Join(s.reader.close(), s.checkpointer.close())
-		s.reach(pointCheckpoint)
-		s.closeErr = s.wrap(errors.Join(err, s.writer.close()))
+		s.closeErr = s.wrap(errors.Join(s.reader.close(), s.checkpointer.close(), s.writer.close()))
 	})
 	return s.closeErr
 }
@@ -166,20 +164,13 @@ func (s *store) decide(c *conn, u *base.Update) (base.Change, error) {
 // put stores a record. A row that it inserts is listed.
 func put(c *conn, ch base.Change, listed bool) (rows int64, err error) {
 	r := ch.Record
-	var holds, places driver.Value // NULL: none
-	if len(r.Holds) > 0 {
-		text, err := model.EncodeHolds(r.Holds)
-		if err != nil {
-			return 0, err
-		}
-		holds = string(text)
+	holds, err := encoded(r.Holds, model.EncodeHolds)
+	if err != nil {
+		return 0, err
 	}
-	if len(r.Places) > 0 {
-		text, err := model.EncodePlaces(r.Places)
-		if err != nil {
-			return 0, err
-		}
-		places = string(text)
+	places, err := encoded(r.Places, model.EncodePlaces)
+	if err != nil {
+		return 0, err
 	}
 	if !listed && (holds != nil || places != nil) {
 		if n, err := c.exec(listSQL, r.Resource); err != nil || n != 1 {
@@ -191,6 +182,27 @@ func put(c *conn, ch base.Change, listed bool) (rows int64, err error) {
 		freed = int64(r.Touched)
 	}
 	return c.exec(putSQL, int64(r.Touched), int64(r.Token), freed, holds, places, r.Resource)
+}
+
+// encoded is a list as its column has it: NULL for none.
+func encoded[T any](list []T, encode func([]T) ([]byte, error)) (driver.Value, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	text, err := encode(list)
+	return string(text), err
+}
+
+// decoded is the list that a column has.
+func decoded[T any](column string, value driver.Value, decode func([]byte) ([]T, error)) ([]T, error) {
+	switch text := value.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return decode([]byte(text))
+	default:
+		return nil, fmt.Errorf("%s are %T", column, text)
+	}
 }
 
 // needed decides an update on a plain read, which takes no lock, and returns what the
@@ -241,24 +253,10 @@ func (s *store) entry(row []driver.Value) (e base.Entry, listed bool, err error)
 	if touched <= 0 || touched > hf.MaxToken || token <= 0 || token > hf.MaxToken {
 		err = fmt.Errorf("touched is %v, token is %v", row[0], row[2])
 	}
-	switch text := row[3].(type) {
-	case nil:
-	case string:
-		var errHolds error
-		e.Record.Holds, errHolds = model.DecodeHolds([]byte(text))
-		err = errors.Join(err, errHolds)
-	default:
-		err = fmt.Errorf("holds are %T", text)
-	}
-	switch text := row[5].(type) {
-	case nil:
-	case string:
-		var errPlaces error
-		e.Record.Places, errPlaces = model.DecodePlaces([]byte(text))
-		err = errors.Join(err, errPlaces)
-	default:
-		err = fmt.Errorf("places are %T", text)
-	}
+	var errHolds, errPlaces error
+	e.Record.Holds, errHolds = decoded("holds", row[3], model.DecodeHolds)
+	e.Record.Places, errPlaces = decoded("places", row[5], model.DecodePlaces)
+	err = errors.Join(err, errHolds, errPlaces)
 	if err != nil {
 		return base.Entry{}, false, fmt.Errorf("SQLite file %s: %w of %q: %w", s.file.path, hf.ErrDamaged, name, err)
 	}

@@ -109,7 +109,7 @@ var networkFSTypes = []string{
 }
 
 // localFUSE are file systems of programs that are known to serve this machine alone.
-// There are too many others to list those that other machines share.
+// There are too many others to list which of them other machines share.
 var localFUSE = []string{"bindfs", "encfs", "exfat", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs-3g", "unionfs"}
 
 // mount decides by the name of the file system. Without /proc it returns nothing: the

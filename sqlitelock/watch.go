@@ -36,8 +36,8 @@ const (
 //
 // The goroutine reads the data version first, then the list of watched resources, then
 // their freed. A commit in between is seen at once, or changes the data version that is
-// read next. So none is missed. If the file cannot be read, the goroutine retries:
-// waiters poll meanwhile.
+// read next. So none is missed. If the file cannot be read, the goroutine
+// retries, while waiters poll.
 type watcher struct {
 	hub wake.Hub
 

@@ -34,13 +34,14 @@ func (c *Client) Status(ctx context.Context, f Filter) ([]LockStatus, error) {
 	if err != nil {
 		return statuses, wrap("status", "", err)
 	}
-	for s, err := range c.store.List(ctx, driver.Filter{
+	holds, err := c.list(ctx, driver.Filter{
 		Resource: f.Resource, LockID: f.LockId, Owner: f.Owner,
 		CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter, Expired: true,
-	}) {
-		if err != nil {
-			return []LockStatus{}, wrap("status", "", err)
-		}
+	})
+	if err != nil {
+		return statuses, wrap("status", "", err)
+	}
+	for _, s := range holds {
 		if ls := statusOf(s); f.matchTTL(ls.TTL) {
 			statuses = append(statuses, ls)
 		}
@@ -79,10 +80,10 @@ func (c *Client) Unlock(ctx context.Context, lockId string) ([]LockStatus, error
 
 // Renew sets the TTL of all locks of the lockId, in seconds from now on, even if that
 // is less than they have left. A TTL of 0 ends them. Renew returns them with their new
-// TTL, the newest first, without those that were unlocked meanwhile.
+// TTL, the newest first, without locks that were unlocked in between.
 //
 // ErrLockNotFound says that there are none, that one has less than a second left, in
-// which case none is renewed, or that one was lost meanwhile. After any error the
+// which case none is renewed, or that one was lost in between. After any error the
 // caller should unlock the lockId, because some locks may not have been renewed.
 func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStatus, error) {
 	statuses := []LockStatus{}
@@ -124,7 +125,7 @@ func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStat
 
 func tooLate(s driver.Status) bool { return s.Left < leftToRenew || s.Released }
 
-// renew renews holds and notes those that it did not find lost.
+// renew renews holds and notes which were not lost.
 func (c *Client) renew(ctx context.Context, holds []driver.Status, ttl time.Duration, renewed map[string]driver.HoldRef) error {
 	for part := range slices.Chunk(holds, batch) {
 		qs := make([]driver.RenewRequest, len(part))
@@ -192,7 +193,7 @@ func (c *Client) list(ctx context.Context, f driver.Filter) (holds []driver.Stat
 	return holds, nil
 }
 
-// release releases holds one after the other and returns those that were there. It
+// release releases holds one after the other and returns which were there. It
 // releases only the holds that were listed, by hold ID and token. A lock of an old
 // client has neither: release then sends one request, for the hold that the lock ID
 // has on the resource.

@@ -40,9 +40,10 @@
 // # Beside old programs
 //
 // An old program finds a resource held for as long as Holdfast holds it, and the
-// other way round. That is true if the old program uses the server's clock: those of
-// NewFlag use their own. The age of an old program's hold is not known for that reason. Expired locks also block old programs of NewTTL, until the
-// server removes them, once a minute, or Sweep does.
+// other way round. That is true if the old program uses the server's clock: old programs
+// of NewFlag use their own. For that reason the age of an old program's hold is not known.
+// Expired locks also block old programs of NewTTL, until the server removes them, once a
+// minute, or Sweep does.
 //
 // If an old program writes the fields of a hold, that is a new hold of the old
 // program. It has no hold ID and no token. The next renewal of the former holder

@@ -3,7 +3,6 @@ package mongodoc
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -103,34 +102,14 @@ func ownHold(ours bson.Raw, h *model.Hold) (err error) {
 	if h.LockID, err = mongokit.Text(ours.Lookup("lockId")); err != nil || h.LockID == "" {
 		return errors.New("its lockId is not a valid name")
 	}
-	id, err := mongokit.Text(ours.Lookup("holdId"))
-	if err == nil {
-		h.HoldID, err = driver.ParseHoldID(id)
-	}
-	if err != nil {
-		return errors.New("its holdId is not 24 hex digits")
-	}
 	end, is, err := dateOf(ours, "end")
-	if h.End = end; err != nil {
+	if err != nil {
 		return err
 	}
-	if !is {
-		h.End = model.NoEnd
+	h.End = model.NoEnd
+	if is {
+		h.End = end
 	}
-	delay, err := mongokit.Number(ours.Lookup("takeoverDelay"))
-	if err != nil || delay < 0 || delay > driver.MaxTTL.Milliseconds() {
-		return errors.New("its takeoverDelay is not a number of milliseconds")
-	}
-	h.TakeoverDelay = time.Duration(delay) * time.Millisecond
-	if released := ours.Lookup("released"); !mongokit.Absent(released) {
-		var ok bool
-		if h.Released, ok = released.BooleanOK(); !ok {
-			return errors.New("its released is not true or false")
-		}
-	}
-	h.Details.Owner, _ = mongokit.Text(ours.Lookup("owner"))
-	h.Details.Host, _ = mongokit.Text(ours.Lookup("host"))
-	h.Details.Comment, _ = mongokit.Text(ours.Lookup("comment"))
-	h.Created, h.Renewed = mongokit.Moment(ours.Lookup("createdAt")), mongokit.Moment(ours.Lookup("renewedAt"))
-	return nil
+	mongokit.ReadDetails(ours, h)
+	return mongokit.ReadHold(ours, h)
 }

@@ -101,7 +101,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	), "fresh", fresh)
 	// Every document matches the second condition, which leaves a mark in a new one: see
 	// fresh. Besides, DocumentDB lets an upsert by _id alone overwrite the document that
-	// another one has inserted meanwhile.
+	// another one has inserted in between.
 	filter := obj("_id", q.Resource, mongokit.Scratch, nil)
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(st.seen())
 	var raw bson.Raw

@@ -1,7 +1,6 @@
 package mongodoc
 
 import (
-	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -12,33 +11,23 @@ import (
 
 // URLs of package mongolock can name the layouts.
 func init() {
-	for name, open := range map[string]func(coll *mongo.Collection, timeout time.Duration) *Store{
-		"ttl":  func(coll *mongo.Collection, d time.Duration) *Store { return NewTTL(coll, &TTLOptions{Timeout: d}) },
-		"flag": func(coll *mongo.Collection, d time.Duration) *Store { return NewFlag(coll, &FlagOptions{Timeout: d}) },
-	} {
-		mongokit.RegisterLayout(name, mongokit.Layout{
-			Parameters: []string{"timeout"},
-			Open: func(coll *mongo.Collection, parameters map[string]string) (driver.Store, error) {
-				var timeout time.Duration
-				if text, ok := parameters["timeout"]; ok {
-					var err error
-					if timeout, err = time.ParseDuration(text); err != nil || timeout <= 0 {
-						return nil, fmt.Errorf("%w: mongodb URL: parameter \"timeout\" is not a duration such as 30s", driver.ErrInvalid)
-					}
-				}
-				return owning(coll, open(coll, timeout)), nil
-			},
-		})
-	}
-	mongokit.RegisterLayout("value", mongokit.Layout{
-		Open: func(coll *mongo.Collection, _ map[string]string) (driver.Store, error) {
-			return owning(coll, NewValue(coll)), nil
-		},
+	register("ttl", true, func(coll *mongo.Collection, timeout time.Duration) *Store {
+		return NewTTL(coll, &TTLOptions{Timeout: timeout})
 	})
+	register("flag", true, func(coll *mongo.Collection, timeout time.Duration) *Store {
+		return NewFlag(coll, &FlagOptions{Timeout: timeout})
+	})
+	register("value", false, func(coll *mongo.Collection, _ time.Duration) *Store { return NewValue(coll) })
 }
 
-// owning lets Close disconnect the collection's client.
-func owning(coll *mongo.Collection, s *Store) *Store {
-	s.client = coll.Database().Client()
-	return s
+// register registers a layout. Its stores own the client of their collection.
+func register(name string, timeout bool, open func(*mongo.Collection, time.Duration) *Store) {
+	mongokit.Layouts[name] = mongokit.Layout{
+		Timeout: timeout,
+		Open: func(coll *mongo.Collection, timeout time.Duration) driver.Store {
+			s := open(coll, timeout)
+			s.client = coll.Database().Client()
+			return s
+		},
+	}
 }

@@ -1,13 +1,10 @@
 package mongokit
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 func bulkError(index, code int) mongo.BulkWriteError {
@@ -30,27 +27,5 @@ func TestUndecided(t *testing.T) {
 	}
 	if len(failed) != 2 || failed[1] == nil || failed[3] == nil {
 		t.Errorf("failed: %v, want the second and the last", failed)
-	}
-}
-
-func TestDecided(t *testing.T) {
-	duplicate := mongo.WriteException{WriteErrors: []mongo.WriteError{{Code: 11000}}}
-	conflict := mongo.CommandError{Code: CodeWriteConflict}
-	other := errors.New("cut")
-	for _, c := range []struct {
-		replies []error
-		want    error
-		sent    int
-	}{
-		{[]error{nil}, nil, 1},
-		{[]error{duplicate, conflict, nil}, nil, 3},
-		{[]error{duplicate, other}, other, 2},
-		{slices.Repeat([]error{duplicate}, maxTries+1), duplicate, maxTries},
-	} {
-		sent := 0
-		err := Retry(t.Context(), func() error { sent++; return c.replies[sent-1] })
-		if sent != c.sent || (err == nil) != (c.want == nil) || errors.Is(err, driver.ErrHeld) {
-			t.Errorf("%v: sent %d times, error %v", c.replies, sent, err)
-		}
 	}
 }

@@ -26,7 +26,7 @@ type Found struct {
 // is renewed or released.
 type Batch struct {
 	Collection *Collection
-	// Look reads the documents of resources. It leaves out those that do not exist.
+	// Look reads the documents of resources. It leaves out documents that do not exist.
 	Look func(ctx context.Context, resources []string) (map[string]Found, error)
 	// Renewal and Ending return the write for the requests about one resource: at
 	// most Together, with a lock ID each.
@@ -70,7 +70,7 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	docs, err := b.Look(ctx, resources)
 	switch {
 	case err != nil && complete:
-		return results, nil // only who waits is unknown
+		return results, nil // only the number of waiters is unknown
 	case err != nil:
 		return nil, err
 	}
@@ -112,7 +112,8 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	results := make([]driver.ReleaseResult, len(qs))
 	send, at := qs, []int{0} // send[i] is qs[at[i]]
 	if len(qs) > 1 {
-		docs, err := b.Look(ctx, resourcesOf(qs))
+		_, resources := grouped(qs, releaseRef, b.Together)
+		docs, err := b.Look(ctx, resources)
 		if err != nil {
 			return nil, err
 		}
@@ -225,14 +226,6 @@ func (b *Batch) Explain(ctx context.Context, resource string, err error) error {
 
 func renewRef(q driver.RenewRequest) driver.HoldRef     { return q.HoldRef }
 func releaseRef(q driver.ReleaseRequest) driver.HoldRef { return q.HoldRef }
-
-func resourcesOf(qs []driver.ReleaseRequest) []string {
-	names := make([]string, len(qs))
-	for i, q := range qs {
-		names[i] = q.Resource
-	}
-	return names
-}
 
 // RefAsk returns what a statement needs to find the hold that it changes.
 func RefAsk(ref driver.HoldRef) bson.D {

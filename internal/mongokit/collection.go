@@ -69,14 +69,9 @@ func Retry(ctx context.Context, send func() error) error {
 	return fmt.Errorf("the server did not decide in %d tries: %w", maxTries, err)
 }
 
-// backOff waits before a statement is sent again.
+// backOff waits before a statement is sent again, or returns the error of a ctx that ends.
 func backOff(ctx context.Context, try int) error {
-	return Pause(ctx, rand.N(time.Millisecond<<min(try, 6)))
-}
-
-// Pause waits, or returns the error of a ctx that ends.
-func Pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
+	t := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -94,7 +89,7 @@ type Applied struct {
 	Failed  map[int]error // of the writes that the server could not evaluate
 }
 
-// Apply sends writes that insert nothing in one bulk write. It retries those that the
+// Apply sends writes that insert nothing in one bulk write. It retries writes that the
 // server did not decide.
 func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (done Applied, err error) {
 	open := make([]int, len(writes))

@@ -55,13 +55,6 @@ func (c *Collection) FindOneAndUpdate(
 	})
 }
 
-// FindOne calls the driver's.
-func (c *Collection) FindOne(ctx context.Context, filter bson.D, opts *options.FindOneOptionsBuilder) (bson.Raw, error) {
-	return send(ctx, func(ctx context.Context) (bson.Raw, error) {
-		return c.coll.FindOne(ctx, filter, opts).Raw()
-	})
-}
-
 // DeleteMany calls the driver's, and returns how many documents were deleted.
 func (c *Collection) DeleteMany(ctx context.Context, filter bson.D, opts ...options.Lister[options.DeleteManyOptions]) (int, error) {
 	res, err := send(ctx, func(ctx context.Context) (*mongo.DeleteResult, error) {

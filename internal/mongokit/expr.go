@@ -8,7 +8,7 @@ import "go.mongodb.org/mongo-driver/v2/bson"
 //
 // Other servers of the protocol read some forms in another way than MongoDB. DocumentDB
 // returns null for a $reduce that starts from null, for example. The tests of the stores
-// refuse all operators and forms but those that are known to mean the same everywhere.
+// refuse all operators and forms that are not known to mean the same everywhere.
 
 // Obj makes a document of pairs of key and value. The functions below all call it, and
 // need no copy of it.

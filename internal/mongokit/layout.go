@@ -1,8 +1,7 @@
 package mongokit
 
 import (
-	"maps"
-	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -10,31 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Opener opens a store of another layout than mongolock's, in a collection that a URL
-// names. parameters has those of Layout.Parameters that the URL has. The store
-// disconnects the collection's client when it is closed.
-type Opener func(coll *mongo.Collection, parameters map[string]string) (driver.Store, error)
-
-// Layout is a layout that a URL may name, and the URL parameters that it takes.
+// Layout is a layout other than mongolock's, which a URL may name.
 type Layout struct {
-	Parameters []string
-	Open       Opener
+	// Timeout says that URLs may have the parameter timeout.
+	Timeout bool
+	// Open opens a store in a collection that a URL names. timeout is 0 if the URL has
+	// none. The store disconnects the collection's client when it is closed.
+	Open func(coll *mongo.Collection, timeout time.Duration) driver.Store
 }
 
-// layouts is written by init functions only.
-var layouts = make(map[string]Layout)
-
-// RegisterLayout registers the layout for URLs with layout=name.
-func RegisterLayout(name string, l Layout) { layouts[name] = l }
-
-// LayoutNamed returns the layout of that name.
-func LayoutNamed(name string) (Layout, bool) {
-	l, ok := layouts[name]
-	return l, ok
-}
-
-// LayoutNames returns the names of the layouts that are linked in.
-func LayoutNames() []string { return slices.Sorted(maps.Keys(layouts)) }
+// Layouts has the layouts that are linked in, by the names that URLs have for them. It is
+// written by init functions only.
+var Layouts = make(map[string]Layout)
 
 // KindOf returns the name that URLs have for the layout of a document: "" for the
 // layout of mongolock. ok is false if the document could be of any.

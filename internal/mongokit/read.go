@@ -2,9 +2,11 @@ package mongokit
 
 import (
 	"errors"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
@@ -50,6 +52,18 @@ func Object(v bson.RawValue) (bson.Raw, error) {
 	return o, nil
 }
 
+// Array reads the elements of an array: nil if there is none.
+func Array(v bson.RawValue) ([]bson.RawValue, error) {
+	if Absent(v) {
+		return nil, nil
+	}
+	array, ok := v.ArrayOK()
+	if !ok {
+		return nil, errors.New("is not an array")
+	}
+	return array.Values()
+}
+
 // Moment reads a date: 0 if there is none, or none after 1970.
 func Moment(v bson.RawValue) model.Time {
 	t, ok := v.DateTimeOK()
@@ -57,4 +71,35 @@ func Moment(v bson.RawValue) model.Time {
 		return 0
 	}
 	return model.Time(t) * 1000
+}
+
+// ReadHold reads what Holdfast adds to a hold in all layouts.
+func ReadHold(doc bson.Raw, h *model.Hold) error {
+	id, err := Text(doc.Lookup("holdId"))
+	if err == nil {
+		h.HoldID, err = driver.ParseHoldID(id)
+	}
+	if err != nil {
+		return errors.New("its holdId is not 24 hex digits")
+	}
+	delay, err := Number(doc.Lookup("takeoverDelay"))
+	if err != nil || delay < 0 || delay > driver.MaxTTL.Milliseconds() {
+		return errors.New("its takeoverDelay is not a number of milliseconds")
+	}
+	h.TakeoverDelay = time.Duration(delay) * time.Millisecond
+	if released := doc.Lookup("released"); !Absent(released) {
+		var ok bool
+		if h.Released, ok = released.BooleanOK(); !ok {
+			return errors.New("its released is not true or false")
+		}
+	}
+	return nil
+}
+
+// ReadDetails reads what nothing is decided by, and leaves out what is wrong.
+func ReadDetails(doc bson.Raw, h *model.Hold) {
+	h.Details.Owner, _ = Text(doc.Lookup("owner"))
+	h.Details.Host, _ = Text(doc.Lookup("host"))
+	h.Details.Comment, _ = Text(doc.Lookup("comment"))
+	h.Created, h.Renewed = Moment(doc.Lookup("createdAt")), Moment(doc.Lookup("renewedAt"))
 }

@@ -5,27 +5,37 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Chunk is how many documents a sweep changes in one round trip.
-const Chunk = 500
+// chunk is how many documents a sweep changes in one round trip.
+const chunk = 500
+
+// anyDocument returns one document of the collection, or nil if it has none.
+func (c *Collection) anyDocument(ctx context.Context, projection any) (bson.Raw, error) {
+	doc, err := send(ctx, func(ctx context.Context) (bson.Raw, error) {
+		return c.coll.FindOne(ctx, bson.D{}, options.FindOne().SetProjection(projection)).Raw()
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, nil
+	}
+	return doc, c.Wrap(err)
+}
 
 // Kind returns the layout of the collection, as KindOf does: one document shows it,
 // because the collection is used for locks alone. ok is false if there is none, or if
 // it could be of any layout.
 func (c *Collection) Kind(ctx context.Context) (name string, ok bool, err error) {
-	doc, err := c.FindOne(ctx, bson.D{}, options.FindOne())
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, c.Wrap(err)
+	doc, err := c.anyDocument(ctx, nil)
+	if doc == nil {
+		return "", false, err
 	}
 	name, ok = KindOf(doc)
 	return name, ok, nil
@@ -34,41 +44,113 @@ func (c *Collection) Kind(ctx context.Context) (name string, ok bool, err error)
 // Clock returns the server's time. It needs a document to read it with: ok is false
 // if the collection is empty.
 func (c *Collection) Clock(ctx context.Context) (now model.Time, ok bool, err error) {
-	reply, err := c.FindOne(ctx, bson.D{}, options.FindOne().SetProjection(Obj("_id", 0, NowField, "$$NOW")))
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, c.Wrap(err)
+	reply, err := c.anyDocument(ctx, Obj("_id", 0, NowField, "$$NOW"))
+	if reply == nil {
+		return 0, false, err
 	}
 	now, err = c.Now(reply)
 	return now, err == nil, err
 }
 
-// DeleteIdle deletes the documents that match idle. most bounds their number; 0 is no
-// bound. tried counts the documents that it found. Some of them may have been locked
-// since: those no longer match, and stay.
-func (c *Collection) DeleteIdle(ctx context.Context, idle bson.D, most int, collation *options.Collation) (deleted, tried int, err error) {
+// Sweep is how a store sweeps its collection. The server decides by its clock what has
+// expired.
+type Sweep struct {
+	*Collection
+	Look      bson.D // the projection of the documents that Decode reads
+	Decode    func(bson.Raw) Found
+	Collation *options.Collation
+	// Idle matches the records that nobody has used since limit. Nil: the store deletes
+	// none.
+	Idle func(limit, now model.Time) bson.D
+	// Expired matches the documents whose holds may have expired.
+	Expired func(now bson.DateTime) bson.D
+	// Empty says that a document without a hold has no use, and is deleted if Expired
+	// matches it.
+	Empty bool
+	// Drop returns the write that drops what has expired. found is valid during the call.
+	Drop func(resource string, found bson.Raw) mongo.WriteModel
+}
+
+// Run sweeps. If a document changes in between, the holds that it had count as one.
+// An acquire reports a damaged document.
+func (s *Sweep) Run(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
+	now, ok, err := s.Clock(ctx)
+	if err != nil || !ok {
+		return total, err
+	}
+	most := q.Most
 	if most == 0 {
 		most = math.MaxInt
 	}
+	// Idle records go first: one that loses a hold now is not idle.
+	if limit := now - model.Time(q.Idle/time.Microsecond); s.Idle != nil && limit >= 0 {
+		var tried int
+		total.Records, tried, err = s.deleteIdle(ctx, s.Idle(limit, now), most)
+		if total.More = tried == most; err != nil || total.More {
+			return total, err
+		}
+		most -= tried
+	}
+	var writes []mongo.WriteModel
+	var due driver.SweepResult // by the writes
+	flush := func() error {
+		done, err := s.Apply(ctx, writes)
+		if done.Changed < len(writes) {
+			due = driver.SweepResult{Holds: done.Changed}
+		}
+		total.Holds, total.Records = total.Holds+due.Holds, total.Records+due.Records
+		writes, due = writes[:0], driver.SweepResult{}
+		return err
+	}
+	tried := 0
+	for raw, err := range s.Scan(ctx, s.Expired(bson.DateTime(now/1000)), options.Find().SetProjection(s.Look).SetCollation(s.Collation)) {
+		if err != nil {
+			return total, err
+		}
+		f := s.Decode(raw)
+		_, dropped, _ := model.Sweep(f.Record, f.Now, 0)
+		isEmpty := s.Empty && len(f.Record.Holds) == 0
+		if f.Err != nil || dropped == 0 && !isEmpty {
+			continue
+		}
+		if tried == most {
+			total.More = true
+			break
+		}
+		if due.Holds += dropped; isEmpty {
+			due.Records++
+		}
+		tried++
+		if writes = append(writes, s.Drop(f.Record.Resource, raw)); len(writes) == chunk {
+			if err := flush(); err != nil {
+				return total, err
+			}
+		}
+	}
+	return total, flush()
+}
+
+// deleteIdle deletes the documents that match idle, most of them at the most. tried counts
+// the documents that it found. Some of them may have been locked since: those no longer
+// match, and stay.
+func (s *Sweep) deleteIdle(ctx context.Context, idle bson.D, most int) (deleted, tried int, err error) {
 	var ids bson.A
 	flush := func() error {
 		if len(ids) == 0 {
 			return nil
 		}
-		n, err := c.DeleteMany(ctx, append(Obj("_id", Obj("$in", ids)), idle...), options.DeleteMany().SetCollation(collation))
+		n, err := s.DeleteMany(ctx, append(Obj("_id", Obj("$in", ids)), idle...), options.DeleteMany().SetCollation(s.Collation))
 		deleted, ids = deleted+n, nil
-		return c.Wrap(err)
+		return s.Wrap(err)
 	}
-	for raw, err := range c.Scan(ctx, idle, options.Find().SetProjection(Obj("_id", 1)).SetCollation(collation)) {
+	for raw, err := range s.Scan(ctx, idle, options.Find().SetProjection(Obj("_id", 1)).SetCollation(s.Collation)) {
 		if err != nil {
 			return deleted, tried, err
 		}
 		id := raw.Lookup("_id")
 		id.Value = slices.Clone(id.Value) // the cursor reuses it
 		ids = append(ids, id)
-		if tried++; len(ids) == Chunk || tried == most {
+		if tried++; len(ids) == chunk || tried == most {
 			if err := flush(); err != nil || tried == most {
 				return deleted, tried, err
 			}

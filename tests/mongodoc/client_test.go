@@ -85,27 +85,3 @@ func TestClientBesideOldPrograms(t *testing.T) {
 		oldLocks(t, p, "r")
 	})
 }
-
-// A holder whose hold an old program ends is told so.
-func TestClientLearnsItsLoss(t *testing.T) {
-	each(t, func(t *testing.T, l layout) {
-		coll := newCollection(t)
-		client := holdfast.New(l.open(coll), &holdfast.Options{TTL: 3 * time.Second})
-		defer client.Close()
-		h, err := client.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "v"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.program(coll).Unlock(t.Context(), "r"); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-h.Context().Done():
-		case <-time.After(time.Minute):
-			t.Fatal("the holder was not told")
-		}
-		if err := context.Cause(h.Context()); !errors.Is(err, holdfast.ErrLost) {
-			t.Errorf("the cause is %v, want ErrLost", err)
-		}
-	})
-}

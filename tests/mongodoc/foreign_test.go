@@ -2,6 +2,7 @@ package mongodoc_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -178,20 +179,10 @@ func TestUnderstood(t *testing.T) {
 					t.Errorf("list shows %+v", all)
 				}
 				note, _ := raw(t, coll, "r").Lookup("note").StringValueOK()
-				want, _ := bson.Raw(mustMarshal(t, c.doc)).Lookup("note").StringValueOK()
-				if note != want {
+				if has := slices.Contains(c.doc, bson.E{Key: "note", Value: "mine"}); has != (note == "mine") {
 					t.Error("what others put into the document is gone")
 				}
 			}
 		})
 	}
-}
-
-func mustMarshal(t testing.TB, doc bson.D) []byte {
-	t.Helper()
-	b, err := bson.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -25,11 +25,6 @@ func TestPlacesAreIgnored(t *testing.T) {
 				}
 			}
 		}
-		q := ask.Request("r", "b")
-		q.Place, q.Fair = driver.PlaceID{2}, true
-		if e := ask.Refused(t, s, q); e.Position != driver.NoPlace || e.Waiters != 0 {
-			t.Errorf("position %d of %d", e.Position, e.Waiters)
-		}
 		with := driver.ReleaseRequest{HoldRef: ref, Place: driver.PlaceID{1}}
 		if rs, err := s.Release(t.Context(), []driver.ReleaseRequest{with}); err != nil || !rs[0].Found {
 			t.Errorf("%+v, error %v", rs, err)

@@ -4,14 +4,10 @@ package mongofence
 import (
 	"context"
 	"errors"
-	"math"
-	"math/rand/v2"
 	"reflect"
-	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
@@ -21,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/mongolock/fence"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,7 +73,6 @@ func TestUpdateOne(t *testing.T) {
 		"smaller":          {field(6), set("n", 2), 5, holdfast.ErrStale, int32(1), int32(6)},
 		"by a shell":       {field(6.0), set("n", 2), 5, holdfast.ErrStale, int32(1), 6.0},
 		"the largest":      {field(int64(driver.MaxToken) - 1), set("n", 2), driver.MaxToken, nil, int32(2), int64(driver.MaxToken)},
-		"damaged":          {field("7"), set("n", 2), 5, holdfast.ErrDamaged, int32(1), "7"},
 		"another maximum":  {field(4), bson.M{"$max": bson.M{"n": 9}}, 5, nil, int32(9), int64(5)},
 		"a pipeline":       {field(4), mongo.Pipeline{set("n", 3)}, 5, nil, int32(3), int64(5)},
 		"a stale pipeline": {field(6), bson.A{set("n", 3)}, 5, holdfast.ErrStale, int32(1), int32(6)},
@@ -99,15 +95,10 @@ func TestUpdateOne(t *testing.T) {
 		"inside the token's field":        {nil, set(fence.Field+".n", 9), 5, holdfast.ErrInvalid, int32(1), nil},
 		"renamed to the token's field": {nil, bson.M{"$rename": bson.M{"n": fence.Field}},
 			5, holdfast.ErrInvalid, int32(1), nil},
-		"an array":               {field(bson.A{3, 100}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{int32(3), int32(100)}},
-		"an array of one":        {field(bson.A{3}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{int32(3)}},
 		"an array with null":     {field(bson.A{nil, 9}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{nil, int32(9)}},
 		"an empty array":         {field(bson.A{}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{}},
-		"infinite":               {field(math.Inf(1)), set("n", 2), 5, holdfast.ErrDamaged, int32(1), math.Inf(1)},
 		"larger, not whole":      {field(5.5), set("n", 2), 5, holdfast.ErrDamaged, int32(1), 5.5},
 		"negative":               {field(-7), set("n", 2), 5, nil, int32(2), int64(5)},
-		"no token":               {nil, set("n", 2), 0, holdfast.ErrInvalid, int32(1), nil},
-		"no token at all":        {nil, set("n", 2), driver.MaxToken + 1, holdfast.ErrInvalid, int32(1), nil},
 		"a replacement":          {nil, bson.D{{Key: "n", Value: 2}}, 5, holdfast.ErrInvalid, int32(1), nil},
 		"the token's field":      {nil, set(fence.Field, 9), 5, holdfast.ErrInvalid, int32(1), nil},
 		"nothing":                {nil, nil, 5, holdfast.ErrInvalid, int32(1), nil},
@@ -127,23 +118,6 @@ func TestUpdateOne(t *testing.T) {
 				t.Errorf("the document is %v; want n %v, %s %v", got, c.n, fence.Field, c.seen)
 			}
 		})
-	}
-}
-
-func TestNoDocument(t *testing.T) {
-	coll := documents(t)
-	two := bson.D{{Key: "_id", Value: "two"}}
-	if err := fence.Claim(t.Context(), coll, two, 5); !errors.Is(err, mongo.ErrNoDocuments) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := fence.UpdateOne(t.Context(), coll, nil, set("n", 2), 5); !errors.Is(err, holdfast.ErrInvalid) {
-		t.Errorf("no filter: error %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := fence.Claim(ctx, coll, one, 5)
-	if err == nil || errors.Is(err, holdfast.ErrStale) || errors.Is(err, mongo.ErrNoDocuments) {
-		t.Errorf("with a dead ctx: error %v", err)
 	}
 }
 
@@ -197,27 +171,14 @@ func TestUpsert(t *testing.T) {
 	}
 }
 
-// What is not a number is damage, though it compares with none.
-func TestNotANumber(t *testing.T) {
-	coll := documents(t, bson.E{Key: fence.Field, Value: math.NaN()})
-	for range 2 {
-		if err := fence.Claim(t.Context(), coll, one, 5); !errors.Is(err, holdfast.ErrDamaged) {
-			t.Fatalf("error %v", err)
-		}
-	}
-}
-
-// One document is fenced, or none.
-func TestSeveralMatch(t *testing.T) {
+// A filter without a value for _id has to choose one document.
+func TestFilters(t *testing.T) {
 	coll := documents(t)
 	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "two"}, {Key: "n", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fence.UpdateOne(t.Context(), coll, bson.M{"n": 1}, set("n", 2), 5); !errors.Is(err, holdfast.ErrInvalid) {
-		t.Errorf("error %v", err)
-	}
-	if got := read(t, coll); got["n"] != int32(1) || got[fence.Field] != nil {
-		t.Errorf("the document is %v", got)
+	if _, err := fence.UpdateOne(t.Context(), coll, nil, set("n", 2), 5); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("no filter: error %v", err)
 	}
 	byStruct := struct {
 		ID string `bson:"_id"`
@@ -232,72 +193,23 @@ func TestSeveralMatch(t *testing.T) {
 	}
 }
 
-// Writes that arrive in any order leave the largest token and what came with it.
-func TestS10_outOfOrder(t *testing.T) {
-	coll := documents(t)
-	const writers = 100
-	tokens := rand.Perm(writers)
-	var all sync.WaitGroup
-	for part := range 4 {
-		all.Go(func() {
-			for i := part; i < writers; i += 4 {
-				token := uint64(tokens[i] + 1)
-				_, err := fence.UpdateOne(t.Context(), coll, one, set("n", int64(token)), token)
-				if err != nil && !errors.Is(err, holdfast.ErrStale) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if got := read(t, coll); got["n"] != int64(writers) || got[fence.Field] != int64(writers) {
-		t.Errorf("the document is %v", got)
-	}
-}
-
 // It is one statement, and one more only to say why nothing was changed.
 func TestCommands(t *testing.T) {
-	var mu sync.Mutex
-	var commands []string
-	client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(t).URL).SetMonitor(&event.CommandMonitor{
-		Started: func(_ context.Context, e *event.CommandStartedEvent) {
-			mu.Lock()
-			defer mu.Unlock()
-			commands = append(commands, e.CommandName)
-		},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	coll := documents(t)
-	coll = client.Database(coll.Database().Name()).Collection(coll.Name())
-	defer func() {
-		if err := client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
+	coll, commands := sent.Through(t, documents(t))
+	claim := func(token uint64, want error) func() {
+		return func() {
+			if err := fence.Claim(t.Context(), coll, one, token); !errors.Is(err, want) {
+				t.Errorf("error %v, want %v", err, want)
+			}
 		}
-	}()
-	sent := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		n := len(commands)
-		commands = nil
-		return n
 	}
-	if err := fence.Claim(t.Context(), coll, one, 7); err != nil {
-		t.Fatal(err)
-	}
-	if n := sent(); n != 1 {
-		t.Errorf("%d commands, want 1", n)
-	}
-	if err := fence.Claim(t.Context(), coll, one, 6); !errors.Is(err, holdfast.ErrStale) {
-		t.Fatal(err)
-	}
-	if n := sent(); n != 2 {
-		t.Errorf("%d commands to be refused, want 2", n)
-	}
-	if _, err := fence.UpdateOne(t.Context(), coll, one, nil, 9); err == nil || sent() != 0 {
-		t.Errorf("an invalid update was sent, error %v", err)
-	}
+	commands.Want(t, "a claim", []string{"update"}, claim(7, nil))
+	commands.Want(t, "a claim that is refused", []string{"update", "find"}, claim(6, holdfast.ErrStale))
+	commands.Want(t, "an invalid update", nil, func() {
+		if _, err := fence.UpdateOne(t.Context(), coll, one, nil, 9); err == nil {
+			t.Error("no error")
+		}
+	})
 }
 
 // The holder that was stopped past its TTL writes too late.

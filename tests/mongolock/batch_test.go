@@ -1,55 +1,31 @@
 package mongolock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
-	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
-
-// updates counts the statements that were sent in update commands.
-type updates struct {
-	mu sync.Mutex
-	n  int
-}
-
-func (u *updates) monitor() *event.CommandMonitor {
-	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		if e.CommandName != "update" {
-			return
-		}
-		statements, _ := e.Command.Lookup("updates").Array().Values()
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.n += len(statements)
-	}}
-}
-
-func (u *updates) of(do func()) int {
-	u.mu.Lock()
-	u.n = 0
-	u.mu.Unlock()
-	do()
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.n
-}
 
 // A statement passes over all holds of a document, so that what is asked of many of
 // them goes in one; and each is told what became of it.
 func TestBatchOnOneDocument(t *testing.T) {
 	near := newCollection(t)
-	var sent updates
-	s := newStore(t, engines.MongoThrough(t, near, options.Client().SetMonitor(sent.monitor())))
+	coll, commands := sent.Through(t, near)
+	s := newStore(t, coll)
+	updates := func(do func()) (n int) { // the statements in them
+		for _, command := range commands.By(do) {
+			if sent.Name(command) == "update" {
+				statements, _ := command.Lookup("updates").Array().Values()
+				n += len(statements)
+			}
+		}
+		return n
+	}
 	grant := func(lockID string) driver.HoldRef { return ask.Granted(t, s, ask.Shared(ask.Request("r", lockID), 0)) }
 	beside, beside2 := grant("beside"), grant("$beside")
 	kept := holdsOf(t, s)
@@ -74,7 +50,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 	for _, ref := range append(bad, good...) {
 		renewals = append(renewals, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
 	}
-	n := sent.of(func() {
+	n := updates(func() {
 		rs, err := s.Renew(t.Context(), renewals)
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +65,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		t.Errorf("%d renewals on one document were %d statements", len(renewals), n)
 	}
 	// A lock ID that comes twice is asked for in turn.
-	n = sent.of(func() {
+	n = updates(func() {
 		renew(t, s, []driver.RenewRequest{
 			{HoldRef: live[0], TTL: 6 * time.Hour}, {HoldRef: live[1], TTL: 7 * time.Hour}, {HoldRef: live[0], TTL: 6 * time.Hour},
 		}, -1)
@@ -125,7 +101,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		}
 		releases = append(releases, q)
 	}
-	n = sent.of(func() {
+	n = updates(func() {
 		rs, err := s.Release(t.Context(), releases)
 		if err != nil {
 			t.Fatal(err)

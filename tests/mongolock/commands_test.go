@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,63 +15,27 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
-
-// commands are the names of what was sent.
-type commands struct {
-	mu    sync.Mutex
-	names []string
-}
-
-func (c *commands) monitor() *event.CommandMonitor {
-	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.names = append(c.names, e.CommandName)
-	}}
-}
-
-// of does something and returns what it sent.
-func (c *commands) of(do func()) []string {
-	c.mu.Lock()
-	c.names = nil
-	c.mu.Unlock()
-	do()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.names)
-}
-
-// check fails unless what it does sends these commands.
-func (c *commands) check(t *testing.T, what string, want []string, do func()) {
-	t.Helper()
-	if got := c.of(do); !slices.Equal(got, want) {
-		t.Errorf("%s sent %q, want %q", what, got, want)
-	}
-}
 
 // One command for each operation, and a second one only where the first found
 // less than it was asked for.
 func TestCommandsPerOperation(t *testing.T) {
-	var sent commands
-	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
-	check := func(what string, want []string, do func()) {
-		t.Helper()
-		sent.check(t, what, want, do)
-	}
+	coll, commands := sent.Through(t, newCollection(t))
+	s := newStore(t, coll)
 	one := []string{"findAndModify"}
 	var ref driver.HoldRef
-	check("acquire of a new resource", one, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
-	check("refusal", one, func() {
+	commands.Want(t, "acquire of a new resource", one, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
+	commands.Want(t, "refusal", one, func() {
 		if _, err := s.Acquire(t.Context(), ask.Request("r", "b")); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
 	})
-	check("release", []string{"update"}, func() { release(t, s, true, ref) })
-	check("release of nothing", []string{"update", "find"}, func() { release(t, s, false, ref) })
-	check("acquire", one, func() { ask.Granted(t, s, ask.Request("r", "a")) })
-	check("shared acquire", one, func() { ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 2)) })
-	check("shared refusal", one, func() {
+	commands.Want(t, "release", []string{"update"}, func() { release(t, s, true, ref) })
+	commands.Want(t, "release of nothing", []string{"update", "find"}, func() { release(t, s, false, ref) })
+	commands.Want(t, "acquire", one, func() { ask.Granted(t, s, ask.Request("r", "a")) })
+	commands.Want(t, "shared acquire", one, func() { ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 2)) })
+	commands.Want(t, "shared refusal", one, func() {
 		if _, err := s.Acquire(t.Context(), ask.Shared(ask.Request("s", "b"), 1)); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
@@ -84,10 +47,10 @@ func TestCommandsPerOperation(t *testing.T) {
 		refs[i] = ask.Granted(t, s, ask.Request(fmt.Sprint("job ", i), "a"))
 		renewals[i] = driver.RenewRequest{HoldRef: refs[i], TTL: driver.Forever}
 	}
-	check("500 renewals", []string{"update"}, func() { renew(t, s, renewals, -1) })
+	commands.Want(t, "500 renewals", []string{"update"}, func() { renew(t, s, renewals, -1) })
 	renewals[7].Token++
-	check("500 renewals of which one is lost", []string{"update", "find"}, func() { renew(t, s, renewals, 7) })
-	got := sent.of(func() { release(t, s, true, refs...) })
+	commands.Want(t, "500 renewals of which one is lost", []string{"update", "find"}, func() { renew(t, s, renewals, 7) })
+	got := commands.Names(func() { release(t, s, true, refs...) })
 	if slices.Compact(got)[0] != "find" || got[len(got)-1] != "update" || slices.Contains(got[:len(got)-1], "update") {
 		t.Errorf("500 releases sent %q, want one update after what was read", got)
 	}

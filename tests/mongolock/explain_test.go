@@ -1,19 +1,17 @@
 package mongolock_test
 
 import (
-	"context"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
 
 // Whatever looks for holds does so by an index, with or without a filter.
@@ -21,18 +19,11 @@ func TestQueriesUseIndexes(t *testing.T) {
 	if engines.MongoDB(t).Emulated {
 		t.Skip("the emulator has no explain: set HOLDFAST_TEST_MONGODB_URL")
 	}
-	var mu sync.Mutex
-	var finds []bson.Raw
-	coll := engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{
-		Started: func(_ context.Context, e *event.CommandStartedEvent) {
-			if e.CommandName == "find" {
-				mu.Lock()
-				defer mu.Unlock()
-				finds = append(finds, append(bson.Raw(nil), e.Command...))
-			}
-		},
-	}))
+	coll, commands := sent.Through(t, newCollection(t))
 	s := newStore(t, coll)
+	finds := func(do func()) []bson.Raw {
+		return slices.DeleteFunc(commands.By(do), func(command bson.Raw) bool { return sent.Name(command) != "find" })
+	}
 	ask.Granted(t, s, ask.Request("r", "a"))
 	ask.Granted(t, s, ask.Shared(ask.Request("q", "a"), 0))
 	now := time.Now()
@@ -46,41 +37,36 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"all of the filter": {Resource: "r", LockID: "a", Owner: "ann", CreatedAfter: now.Add(-time.Hour), Expired: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mu.Lock()
-			finds = nil
-			mu.Unlock()
-			for _, err := range s.List(t.Context(), f) {
-				if err != nil {
-					t.Fatal(err)
+			explained(t, coll.Database().Name(), finds(func() {
+				for _, err := range s.List(t.Context(), f) {
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			explained(t, coll.Database().Name(), finds)
+			}))
 		})
 	}
 	waits(t, s, at(ask.Request("r", "b"), 1))
 	for name, f := range map[string]driver.Filter{"all waiters": {}, "waiters of a resource": {Resource: "r"}, "waiters of a lock ID": {LockID: "b"}} {
 		t.Run(name, func(t *testing.T) {
-			mu.Lock()
-			finds = nil
-			mu.Unlock()
-			for _, err := range s.Waiters(t.Context(), f) {
-				if err != nil {
-					t.Fatal(err)
+			explained(t, coll.Database().Name(), finds(func() {
+				for _, err := range s.Waiters(t.Context(), f) {
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			explained(t, coll.Database().Name(), finds)
+			}))
 		})
 	}
 	t.Run("what to sweep", func(t *testing.T) {
-		mu.Lock()
-		finds = nil
-		mu.Unlock()
-		if _, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		swept := finds(func() {
+			if _, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+		})
 		for _, what := range []string{"expiresAt", "touched"} { // expired, idle
 			var due []bson.Raw
-			for _, find := range finds {
+			for _, find := range swept {
 				if strings.Contains(find.Lookup("filter").String(), what) {
 					due = append(due, find)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
 
 // at is a request with a fair place of that number.
@@ -63,19 +64,15 @@ func leave(t testing.TB, s driver.Store, qs ...driver.ReleaseRequest) {
 
 // One command for each request about a place.
 func TestCommandsOfQueue(t *testing.T) {
-	var sent commands
-	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
-	check := func(what string, want []string, do func()) {
-		t.Helper()
-		sent.check(t, what, want, do)
-	}
+	coll, commands := sent.Through(t, newCollection(t))
+	s := newStore(t, coll)
 	one := []string{"findAndModify"}
 	refs := []driver.HoldRef{ask.Granted(t, s, ask.Request("r", "a")), ask.Granted(t, s, ask.Request("s", "a"))}
 	renewals := []driver.RenewRequest{{HoldRef: refs[0], TTL: time.Hour}, {HoldRef: refs[1], TTL: time.Hour}}
-	check("several renewals without waiters", []string{"update"}, func() { renew(t, s, renewals, -1) })
-	check("a renewal without waiters", one, func() { renew(t, s, renewals[:1], -1) })
+	commands.Want(t, "several renewals without waiters", []string{"update"}, func() { renew(t, s, renewals, -1) })
+	commands.Want(t, "a renewal without waiters", one, func() { renew(t, s, renewals[:1], -1) })
 	for place := range byte(5) {
-		check("a refusal with a place", one, func() { waits(t, s, at(ask.Request("r", "b"), place+1)) })
+		commands.Want(t, "a refusal with a place", one, func() { waits(t, s, at(ask.Request("r", "b"), place+1)) })
 	}
 	count := func(qs []driver.RenewRequest, want ...int) {
 		rs, err := s.Renew(t.Context(), qs)
@@ -88,17 +85,17 @@ func TestCommandsOfQueue(t *testing.T) {
 			}
 		}
 	}
-	check("a renewal with waiters", one, func() { count(renewals[:1], 5) })
-	check("several renewals with waiters", []string{"update", "find"}, func() { count(renewals, 5, 0) })
-	check("a place is given up", one, func() { leave(t, s, leaving("r", 1)) })
-	check("several places are given up", []string{"find", "update"}, func() { leave(t, s, leaving("r", 2), leaving("s", 2), leaving("r", 3)) })
-	check("the places", []string{"find"}, func() {
+	commands.Want(t, "a renewal with waiters", one, func() { count(renewals[:1], 5) })
+	commands.Want(t, "several renewals with waiters", []string{"update", "find"}, func() { count(renewals, 5, 0) })
+	commands.Want(t, "a place is given up", one, func() { leave(t, s, leaving("r", 1)) })
+	commands.Want(t, "several places are given up", []string{"find", "update"}, func() { leave(t, s, leaving("r", 2), leaving("s", 2), leaving("r", 3)) })
+	commands.Want(t, "the places", []string{"find"}, func() {
 		if got := waiters(t, s, "r"); len(got) != 2 {
 			t.Errorf("%q wait", got)
 		}
 	})
-	check("a release with waiters", []string{"update"}, func() { release(t, s, true, refs[0]) })
-	check("a grant to a waiter", one, func() { ask.Granted(t, s, at(ask.Request("r", "c"), 4)) })
+	commands.Want(t, "a release with waiters", []string{"update"}, func() { release(t, s, true, refs[0]) })
+	commands.Want(t, "a grant to a waiter", one, func() { ask.Granted(t, s, at(ask.Request("r", "c"), 4)) })
 }
 
 // If the queues cannot be read, the renewals took place all the same.

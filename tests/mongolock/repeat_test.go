@@ -2,7 +2,6 @@ package mongolock_test
 
 import (
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -57,43 +56,4 @@ func TestRepeatWrites(t *testing.T) {
 			t.Errorf("%s: a refusal has written the document", name)
 		}
 	}
-}
-
-// A repeat wakes nobody.
-func TestRepeatIsNotSignalled(t *testing.T) {
-	s := newStore(t, newCollection(t))
-	if !s.Traits().Notifies {
-		t.Skip("this deployment has no change streams")
-	}
-	q := ask.Request("r", "a")
-	ref := ask.Granted(t, s, q)
-	signals, err := s.Watch(t.Context(), "r")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for drained := false; !drained; { // of the opening
-		select {
-		case <-signals:
-		default:
-			drained = true
-		}
-	}
-	ask.Granted(t, s, q)
-	marker := ask.Granted(t, s, ask.Request("marker", "a"))
-	marked, err := s.Watch(t.Context(), "marker")
-	if err != nil {
-		t.Fatal(err)
-	}
-	release(t, s, true, marker)
-	select {
-	case <-marked: // what came before it has been told
-	case <-time.After(time.Minute):
-		t.Fatal("no signal came")
-	}
-	select {
-	case <-signals:
-		t.Error("a repeat of an acquire was signalled")
-	default:
-	}
-	release(t, s, true, ref)
 }

@@ -1,12 +1,8 @@
 package mongolock_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
@@ -15,20 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
 
 // Whatever the collection was opened with, writes reach the majority's journals
 // before they are answered, and the primary alone is read.
 func TestWriteConcernAndReadPreference(t *testing.T) {
-	var mu sync.Mutex
-	var sent []bson.Raw
-	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		mu.Lock()
-		defer mu.Unlock()
-		sent = append(sent, append(bson.Raw(nil), e.Command...))
-	}}
+	var commands sent.Commands
 	journal := false
-	careless := options.Client().SetMonitor(monitor).
+	careless := options.Client().SetMonitor(commands.Monitor()).
 		SetReadPreference(readpref.SecondaryPreferred()).SetReadConcern(readconcern.Linearizable()).
 		SetWriteConcern(&writeconcern.WriteConcern{W: 1, Journal: &journal})
 	near := newCollection(t)
@@ -36,26 +27,22 @@ func TestWriteConcernAndReadPreference(t *testing.T) {
 	coll := engines.MongoThrough(t, near, careless)
 	s := mongolock.New(coll.Clone(options.Collection().SetWriteConcern(writeconcern.Unacknowledged())), nil)
 	defer closeStore(t, s)
-	if err := s.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for name, prepare := range faults.Operations {
-		p := prepare(t, s, name)
-		if err := p.Do(t.Context(), s); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		p.Check()
-	}
-
-	mu.Lock()
-	defer mu.Unlock()
-	count := make(map[string]int)
-	for _, command := range sent {
-		first, err := command.IndexErr(0)
-		if err != nil {
+	all := commands.By(func() {
+		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		name := first.Key()
+		for name, prepare := range faults.Operations {
+			p := prepare(t, s, name)
+			if err := p.Do(t.Context(), s); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			p.Check()
+		}
+	})
+
+	count := make(map[string]int)
+	for _, command := range all {
+		name := sent.Name(command)
 		count[name]++
 		concern, _ := command.Lookup("writeConcern").DocumentOK()
 		switch name {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,38 +56,60 @@ func untilDone(t *testing.T, try func() error) {
 	}
 }
 
-// dropper loses the reply to the next command of a name, after the server has
-// carried it out.
-type dropper struct{ command atomic.Pointer[string] }
-
-func (d *dropper) drop(command string) { d.command.Store(&command) }
-
-// DialContext implements options.ContextDialer.
-func (d *dropper) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	return &droppingConn{Conn: conn, d: d}, err
+// loser is a dialer of a network that loses the reply to the next command of a name, after
+// the server has carried it out, and that cuts connections on which an update is to be
+// sent, a number of times, before it reaches the server.
+type loser struct {
+	command atomic.Pointer[string]
+	lost    func() // called when the reply has come; may be nil
+	cuts    atomic.Int64
 }
 
-type droppingConn struct {
+func (l *loser) lose(command string) { l.command.Store(&command) }
+
+// DialContext implements options.ContextDialer.
+func (l *loser) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	return &losingConn{Conn: conn, l: l}, err
+}
+
+type losingConn struct {
 	net.Conn
-	d    *dropper
+	l    *loser
 	lose atomic.Bool
 }
 
-func (c *droppingConn) Write(p []byte) (int, error) {
-	command := c.d.command.Load()
-	if command != nil && bytes.Contains(p, append([]byte(*command), 0)) && c.d.command.CompareAndSwap(command, nil) {
+func (c *losingConn) Write(p []byte) (int, error) {
+	command := c.l.command.Load()
+	if command != nil && bytes.Contains(p, append([]byte(*command), 0)) && c.l.command.CompareAndSwap(command, nil) {
 		c.lose.Store(true)
+	} else if bytes.Contains(p, []byte("\x02update\x00")) && c.l.cuts.Add(-1) >= 0 {
+		return 0, io.ErrUnexpectedEOF
 	}
 	return c.Conn.Write(p)
 }
 
-func (c *droppingConn) Read(p []byte) (int, error) {
+func (c *losingConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.lose.Load() && n > 0 {
-		return 0, io.ErrUnexpectedEOF
+	if !c.lose.Load() || n == 0 {
+		return n, err
 	}
-	return n, err
+	if c.l.lost != nil {
+		c.l.lost()
+	}
+	return 0, io.ErrUnexpectedEOF
+}
+
+// losing is a client of the drop-in on such a network, which has found its indexes.
+// Retryable writes would hide what is lost, where the server has them.
+func (f *fixture) losing(d options.ContextDialer) *lock.Client {
+	f.t.Helper()
+	opts := options.Client().SetDialer(d).SetRetryWrites(false).SetRetryReads(false)
+	c := lock.NewClient(engines.MongoThrough(f.t, f.coll, opts))
+	if err := c.CreateIndexes(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	return c
 }
 
 // A reply that was lost is an error, and leaves nothing behind that others would
@@ -96,79 +117,46 @@ func (c *droppingConn) Read(p []byte) (int, error) {
 func TestReplyLost(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()
-	var d dropper
-	// Retryable writes would hide it, where the server has them.
-	c := lock.NewClient(f.through(options.Client().SetDialer(&d).SetRetryWrites(false).SetRetryReads(false)))
-	if err := c.CreateIndexes(ctx); err != nil {
-		t.Fatal(err)
-	}
-
-	d.drop("findAndModify")
+	var d loser
+	c := f.losing(&d)
+	d.lose("findAndModify")
 	failed(t, "XLock", c.XLock(ctx, "r", "a", lock.LockDetails{}))
 	want(t, f.status(lock.Filter{}))
-	d.drop("findAndModify")
+	d.lose("findAndModify")
 	failed(t, "SLock", c.SLock(ctx, "r", "a", lock.LockDetails{}, -1))
 	want(t, f.status(lock.Filter{}))
 
 	f.x("r1", "a", 100)
 	f.s("r2", "a", 100, -1)
-	d.drop("update")
+	d.lose("update")
 	renewed, err := c.Renew(ctx, "a", 200)
 	failed(t, "Renew", err)
 	want(t, renewed)
 	want(t, must[[]lock.LockStatus](t)(c.Renew(ctx, "a", 200)), "r2/a", "r1/a")
 
-	d.drop("find")
+	d.lose("find")
 	_, err = c.Unlock(ctx, "a")
 	failed(t, "Unlock that cannot read", err)
-	d.drop("update")
+	d.lose("update")
 	unlocked, err := c.Unlock(ctx, "a")
 	failed(t, "Unlock", err)
 	want(t, unlocked)
 	want(t, must[[]lock.LockStatus](t)(c.Unlock(ctx, "a")), "r1/a") // as the documentation says: call it again
 	want(t, f.status(lock.Filter{}))
-	d.drop("find")
+	d.lose("find")
 	_, err = c.Status(ctx, lock.Filter{})
 	failed(t, "Status", err)
-}
-
-// refuser cuts connections on which an update is to be sent, a number of times,
-// before it reaches the server.
-type refuser struct {
-	dropper
-	cuts atomic.Int64
-}
-
-// DialContext implements options.ContextDialer.
-func (r *refuser) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := r.dropper.DialContext(ctx, network, address)
-	return &refusingConn{Conn: conn, r: r}, err
-}
-
-type refusingConn struct {
-	net.Conn
-	r *refuser
-}
-
-func (c *refusingConn) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("\x02update\x00")) && c.r.cuts.Add(-1) >= 0 {
-		return 0, io.ErrUnexpectedEOF
-	}
-	return c.Conn.Write(p)
 }
 
 // A lock that was granted unheard is given back, though the network fails again.
 func TestGivenBackBeyondFaults(t *testing.T) {
 	f := newFixture(t)
-	var r refuser
-	c := lock.NewClient(f.through(options.Client().SetDialer(&r).SetRetryWrites(false).SetRetryReads(false)))
-	if err := c.CreateIndexes(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.drop("findAndModify")
-	r.cuts.Store(3)
+	var d loser
+	c := f.losing(&d)
+	d.lose("findAndModify")
+	d.cuts.Store(3)
 	failed(t, "XLock", c.XLock(t.Context(), "r", "a", lock.LockDetails{}))
-	if n := r.cuts.Load(); n >= 0 {
+	if n := d.cuts.Load(); n >= 0 {
 		t.Errorf("%d cuts are left: the lock was not given back", n)
 	}
 	want(t, f.status(lock.Filter{}))
@@ -181,10 +169,7 @@ func TestRequestArrivesLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			d := detour{outage: outage}
-			c := lock.NewClient(f.through(options.Client().SetDialer(&d).SetRetryWrites(false)))
-			if err := c.CreateIndexes(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			c := f.losing(&d)
 			d.armed.Store(true)
 			failed(t, "XLock", c.XLock(t.Context(), "r", "a", lock.LockDetails{}))
 			if d.kept.Load() != nil {
@@ -273,12 +258,9 @@ func TestCancelledLock(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	d := &canceller{cancel: cancel}
-	c := lock.NewClient(f.through(options.Client().SetDialer(d)))
-	if err := c.CreateIndexes(ctx); err != nil {
-		t.Fatal(err)
-	}
-	d.armed.Store(true)
+	d := &loser{lost: cancel}
+	c := f.losing(d)
+	d.lose("findAndModify")
 	if err := c.XLock(ctx, "r", "a", lock.LockDetails{}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
@@ -286,78 +268,7 @@ func TestCancelledLock(t *testing.T) {
 	f.x("r", "b", 0)
 }
 
-// canceller ends a context when the reply to a findAndModify has arrived, before
-// the caller reads it.
-type canceller struct {
-	cancel context.CancelFunc
-	armed  atomic.Bool
-}
-
-func (d *canceller) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	return &cancellingConn{Conn: conn, d: d}, err
-}
-
-type cancellingConn struct {
-	net.Conn
-	d   *canceller
-	hit atomic.Bool
-}
-
-func (c *cancellingConn) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("findAndModify\x00")) && c.d.armed.CompareAndSwap(true, false) {
-		c.hit.Store(true)
-	}
-	return c.Conn.Write(p)
-}
-
-func (c *cancellingConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if c.hit.CompareAndSwap(true, false) {
-		c.d.cancel()
-		return 0, context.Canceled
-	}
-	return n, err
-}
-
-// A document that cannot be understood is no answer either, and stays as it is.
-func TestDamage(t *testing.T) {
-	f := newFixture(t)
-	for name, damage := range map[string]bson.M{
-		"expiresAt is a text":   {"exclusive.expiresAt": "soon"},
-		"acquired is a number":  {"exclusive.acquired": 1},
-		"a lock is half a text": {"shared.locks": bson.A{bson.M{"lockId": "a", "expiresAt": "soon"}}},
-		"fence is a text":       {"fence": "7"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f.x(name, name, 1)
-			// All by the lockId that is asked for, or it would not be found.
-			if locks, ok := damage["shared.locks"].(bson.A); ok {
-				locks[0].(bson.M)["lockId"] = name
-			}
-			if _, err := f.coll.UpdateOne(t.Context(), bson.M{"resource": name}, bson.M{"$set": damage}); err != nil {
-				t.Fatal(err)
-			}
-			before := f.raw(name)
-			errs := everything(t.Context(), f.Client, name, name)
-			_, errs["Purge"] = lock.NewPurger(f.Client).Purge(t.Context())
-			for what, err := range errs {
-				failed(t, what, err)
-				if !errors.Is(err, driver.ErrDamaged) || !strings.Contains(err.Error(), name) {
-					t.Errorf("%s: error %v, want ErrDamaged and the resource", what, err)
-				}
-			}
-			if after := f.raw(name); !bytes.Equal(after, before) {
-				t.Errorf("the document was\n%v\nand is\n%v", before, after)
-			}
-			if _, err := f.coll.DeleteOne(t.Context(), bson.M{"resource": name}); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
-
-// Damage that comes between a look and the renewal is told, too.
+// Damage that comes between a look and the renewal is told.
 func TestDamageWhileRenewing(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
@@ -376,15 +287,4 @@ func TestDamageWhileRenewing(t *testing.T) {
 	if !errors.Is(err, driver.ErrDamaged) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
-}
-
-// The next write corrects a wrong count.
-func TestCountOff(t *testing.T) {
-	f := newFixture(t)
-	f.s("r", "a", 0, -1)
-	if _, err := f.coll.UpdateOne(t.Context(), bson.M{}, bson.M{"$set": bson.M{"shared.count": 7}}); err != nil {
-		t.Fatal(err)
-	}
-	f.s("r", "b", 0, 2)
-	f.counted("r", 2)
 }

@@ -9,7 +9,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/driver"
@@ -36,45 +35,16 @@ var wanted = []string{
 	"shared.locks.lockId_1", "shared.locks.expiresAt_1", "waiters.lockId_1 sparse", "touched_1",
 }
 
-func TestCreateIndexes(t *testing.T) {
-	f := newFixture(t)
-	for range 2 {
-		if err := f.CreateIndexes(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := f.indexes(); !slices.Equal(got, wanted) {
-			t.Errorf("indexes %q, want %q", got, wanted)
-		}
-	}
-}
-
-// Those that are there are left alone.
-func TestIndexesThere(t *testing.T) {
-	f := newFixture(t)
-	_, err := f.coll.Indexes().CreateMany(t.Context(), []mongo.IndexModel{
-		{Keys: bson.D{{Key: "resource", Value: 1}}, Options: options.Index().SetUnique(true).SetName("theirs")},
-		{Keys: bson.D{{Key: "shared.locks.lockId", Value: 1}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.CreateIndexes(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.indexes(); len(got) != len(wanted) || !slices.Contains(got, "theirs unique") {
-		t.Errorf("indexes %q", got)
-	}
-}
-
 // Whatever a client does first makes the indexes, also if many do it at once.
 func TestFirstUse(t *testing.T) {
 	for what, use := range map[string]func(*fixture) error{
-		"XLock":  func(f *fixture) error { return f.XLock(f.t.Context(), "r", "a", lock.LockDetails{}) },
-		"SLock":  func(f *fixture) error { return f.SLock(f.t.Context(), "r", "a", lock.LockDetails{}, -1) },
-		"Status": func(f *fixture) error { _, err := f.Status(f.t.Context(), lock.Filter{}); return err },
-		"Unlock": func(f *fixture) error { _, err := f.Unlock(f.t.Context(), "a"); return err },
-		"Renew":  func(f *fixture) error { _, err := f.Renew(f.t.Context(), "a", 10); return err },
-		"Purge":  func(f *fixture) error { _, err := lock.NewPurger(f.Client).Purge(f.t.Context()); return err },
+		"CreateIndexes": func(f *fixture) error { return f.CreateIndexes(f.t.Context()) },
+		"XLock":         func(f *fixture) error { return f.XLock(f.t.Context(), "r", "a", lock.LockDetails{}) },
+		"SLock":         func(f *fixture) error { return f.SLock(f.t.Context(), "r", "a", lock.LockDetails{}, -1) },
+		"Status":        func(f *fixture) error { _, err := f.Status(f.t.Context(), lock.Filter{}); return err },
+		"Unlock":        func(f *fixture) error { _, err := f.Unlock(f.t.Context(), "a"); return err },
+		"Renew":         func(f *fixture) error { _, err := f.Renew(f.t.Context(), "a", 10); return err },
+		"Purge":         func(f *fixture) error { _, err := lock.NewPurger(f.Client).Purge(f.t.Context()); return err },
 	} {
 		t.Run(what, func(t *testing.T) {
 			f := newFixture(t)

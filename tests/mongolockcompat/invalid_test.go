@@ -5,14 +5,11 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"sync/atomic"
 	"testing"
-
-	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
 
 // everything calls all that asks the server about resource and lockId.
@@ -35,48 +32,42 @@ func failed(t *testing.T, what string, err error) {
 	}
 }
 
-// monitored is a client that counts what it sends.
-func (f *fixture) monitored() (*lock.Client, *atomic.Int64) {
-	var sent atomic.Int64
-	count := &event.CommandMonitor{Started: func(context.Context, *event.CommandStartedEvent) { sent.Add(1) }}
-	return lock.NewClient(f.through(options.Client().SetMonitor(count))), &sent
-}
-
 // What cannot be meant is refused, and nothing is sent.
 func TestInvalid(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
-	c, sent := f.monitored()
+	coll, commands := sent.Through(t, f.coll)
+	c := lock.NewClient(coll)
 	ctx := t.Context()
-	errs := map[string]error{
-		"XLock of nothing":  c.XLock(ctx, "", "a", lock.LockDetails{}),
-		"SLock of nothing":  c.SLock(ctx, "", "a", lock.LockDetails{}, -1),
-		"SLock for nobody":  c.SLock(ctx, "r", "", lock.LockDetails{}, 0),
-		"XLock for nobody":  c.XLock(ctx, "r", "", lock.LockDetails{}),
-		"owner is no UTF-8": c.XLock(ctx, "r", "a", lock.LockDetails{Owner: "\xff"}),
-		"host is too long":  c.XLock(ctx, "r", "a", lock.LockDetails{Host: strings.Repeat("h", 1025)}),
-		"NUL in a comment":  c.SLock(ctx, "r", "a", lock.LockDetails{Comment: "a\x00"}, -1),
-		"TTL is too long":   c.XLock(ctx, "r", "a", lock.LockDetails{TTL: 100*365*86400 + 1}),
-		"TTL of the most":   c.SLock(ctx, "r", "a", lock.LockDetails{TTL: math.MaxUint}, -1),
-	}
-	for how, name := range map[string]string{"too long": strings.Repeat("n", 1025), "with NUL": "a\x00", "no UTF-8": "\xff"} {
-		for what, err := range everything(ctx, c, name, name) {
-			errs[what+" of a name "+how] = err
+	var errs map[string]error
+	commands.Want(t, "what is invalid", nil, func() {
+		errs = map[string]error{
+			"XLock of nothing":  c.XLock(ctx, "", "a", lock.LockDetails{}),
+			"SLock of nothing":  c.SLock(ctx, "", "a", lock.LockDetails{}, -1),
+			"SLock for nobody":  c.SLock(ctx, "r", "", lock.LockDetails{}, 0),
+			"XLock for nobody":  c.XLock(ctx, "r", "", lock.LockDetails{}),
+			"owner is no UTF-8": c.XLock(ctx, "r", "a", lock.LockDetails{Owner: "\xff"}),
+			"host is too long":  c.XLock(ctx, "r", "a", lock.LockDetails{Host: strings.Repeat("h", 1025)}),
+			"NUL in a comment":  c.SLock(ctx, "r", "a", lock.LockDetails{Comment: "a\x00"}, -1),
+			"TTL is too long":   c.XLock(ctx, "r", "a", lock.LockDetails{TTL: 100*365*86400 + 1}),
+			"TTL of the most":   c.SLock(ctx, "r", "a", lock.LockDetails{TTL: math.MaxUint}, -1),
 		}
-	}
-	// It would be all there is.
-	_, errs["Unlock of nothing"] = c.Unlock(ctx, "")
-	_, errs["Renew of nothing"] = c.Renew(ctx, "", 10)
-	_, errs["Renew for too long"] = c.Renew(ctx, "a", math.MaxUint)
-	_, errs["Status of an owner"] = c.Status(ctx, lock.Filter{Owner: "\xff"})
+		for how, name := range map[string]string{"too long": strings.Repeat("n", 1025), "with NUL": "a\x00", "no UTF-8": "\xff"} {
+			for what, err := range everything(ctx, c, name, name) {
+				errs[what+" of a name "+how] = err
+			}
+		}
+		// It would be all there is.
+		_, errs["Unlock of nothing"] = c.Unlock(ctx, "")
+		_, errs["Renew of nothing"] = c.Renew(ctx, "", 10)
+		_, errs["Renew for too long"] = c.Renew(ctx, "a", math.MaxUint)
+		_, errs["Status of an owner"] = c.Status(ctx, lock.Filter{Owner: "\xff"})
+	})
 	for what, err := range errs {
 		if !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: error %v, want ErrInvalid", what, err)
 		}
 		failed(t, what, err)
-	}
-	if n := sent.Load(); n != 0 {
-		t.Errorf("%d commands were sent", n)
 	}
 	want(t, f.status(lock.Filter{}), "r/a")
 }
@@ -84,46 +75,19 @@ func TestInvalid(t *testing.T) {
 func TestDeadContext(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
-	c, sent := f.monitored()
+	coll, commands := sent.Through(t, f.coll)
+	c := lock.NewClient(coll)
 	dead, cancel := context.WithCancel(t.Context())
 	cancel()
-	errs := everything(dead, c, "r", "a")
-	errs["CreateIndexes"] = c.CreateIndexes(dead)
-	_, errs["Purge"] = lock.NewPurger(c).Purge(dead)
+	var errs map[string]error
+	commands.Want(t, "a dead context", nil, func() {
+		errs = everything(dead, c, "r", "a")
+		errs["CreateIndexes"] = c.CreateIndexes(dead)
+		_, errs["Purge"] = lock.NewPurger(c).Purge(dead)
+	})
 	for what, err := range errs {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error %v", what, err)
-		}
-	}
-	if n := sent.Load(); n != 0 {
-		t.Errorf("%d commands were sent", n)
-	}
-}
-
-// Names are text, whatever they look like.
-func TestNames(t *testing.T) {
-	f := newFixture(t)
-	for _, name := range []string{
-		"$exclusive.lockId", "$$NOW", "a.b", "/", "''\"", "é 世界 🔒", " ", "{}", strings.Repeat("n", 1024),
-	} {
-		if strings.HasPrefix(name, "$") && f.clock.Set() {
-			// The emulator is asked all the same: what it stores is text.
-			t.Logf("%q on an emulator, see docs/testing.md", name)
-		}
-		details := lock.LockDetails{Owner: name, Host: name, Comment: name, TTL: 100}
-		if err := f.XLock(t.Context(), name, name, details); err != nil {
-			t.Errorf("%q: %v", name, err)
-			continue
-		}
-		refused(t, f.SLock(t.Context(), name, "b", lock.LockDetails{}, -1))
-		for _, filter := range []lock.Filter{{Resource: name}, {LockId: name}, {Owner: name}} {
-			want(t, f.status(filter), name+"/"+name)
-		}
-		want(t, must[[]lock.LockStatus](t)(f.Renew(t.Context(), name, 10)), name+"/"+name)
-		unlocked := must[[]lock.LockStatus](t)(f.Unlock(t.Context(), name))
-		want(t, unlocked, name+"/"+name)
-		if l := unlocked[0]; l.Owner != name || l.Host != name || l.Comment != name {
-			t.Errorf("unlocked %+v", l)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
 // after is a client of the drop-in that has found its indexes, and does something
@@ -16,7 +17,7 @@ import (
 func (f *fixture) after(command string, do func(n int)) *lock.Client {
 	f.t.Helper()
 	ready, n := false, 0
-	c := lock.NewClient(f.through(options.Client().SetMonitor(&event.CommandMonitor{
+	c := lock.NewClient(engines.MongoThrough(f.t, f.coll, options.Client().SetMonitor(&event.CommandMonitor{
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
 			if ready && e.CommandName == command {
 				n++

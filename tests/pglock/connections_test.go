@@ -8,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
@@ -160,27 +157,18 @@ func TestImpatientCallers(t *testing.T) {
 	a.exec(t, `CREATE FUNCTION SCHEMA.waits() RETURNS trigger LANGUAGE plpgsql AS
 		'BEGIN WHILE EXISTS (SELECT FROM SCHEMA.gate g WHERE g.resource = NEW.resource) LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END'`)
 	a.exec(t, "CREATE TRIGGER waits BEFORE INSERT ON SCHEMA.locks FOR EACH ROW EXECUTE FUNCTION SCHEMA.waits()")
-	for name, open := range map[string]func(t *testing.T, d *database) driver.Store{
-		"by URL": func(t *testing.T, d *database) driver.Store {
-			return opened(t, d.urlOf(t, a.name, "application_name", a.app, "pool_max_conns", "1"))
-		},
-		"by New": func(t *testing.T, d *database) driver.Store {
-			return openPlace(t, d, a.name, d.pool(t, func(c *pgxpool.Config) {
-				c.MaxConns = 1
-				c.ConnConfig.RuntimeParams["application_name"] = a.app
-			}))
-		},
-	} {
-		for way, d := range map[string]*database{"directly": a.database, "through PgBouncer": {url: engines.PgBouncer(t, a.url), near: a.near}} {
-			t.Run(name+", "+way, func(t *testing.T) {
+	for way, d := range map[string]*database{"directly": a.database, "through PgBouncer": {url: engines.PgBouncer(t, a.url), near: a.near}} {
+		t.Run(way, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, open func(t *testing.T, address string) driver.Store) {
 				w, d := newWire(t, d)
-				s := open(t, d)
+				s := open(t, d.urlOf(t, a.name, "application_name", a.app, "pool_max_conns", "1"))
+				start(t, s)
 				release(t, s, true, ask.Granted(t, s, ask.Request("r", "a")))
 				before := w.connections()
 				for i := range 5 {
 					ctx, cancel := context.WithCancel(t.Context())
 					got := make(chan error, 1)
-					q := ask.Request(fmt.Sprint(name, way, i), "a")
+					q := ask.Request(fmt.Sprint(t.Name(), i), "a")
 					a.exec(t, "INSERT INTO SCHEMA.gate VALUES ($1)", q.Resource)
 					go func() {
 						_, err := s.Acquire(ctx, q)
@@ -198,7 +186,7 @@ func TestImpatientCallers(t *testing.T) {
 					t.Errorf("%d connections were opened", n)
 				}
 			})
-		}
+		})
 	}
 }
 
@@ -207,14 +195,9 @@ func TestImpatientCallerIsNotServedLater(t *testing.T) {
 	a := newApart(t)
 	n := proxy.New(t)
 	far := a.at(t, n)
-	for name, s := range map[string]driver.Store{
-		"by URL": openURL(t, far.urlOf(t, a.name, "application_name", a.app, "pool_max_conns", "1")),
-		"by New": pglock.New(far.pool(t, func(c *pgxpool.Config) { c.MaxConns = 1 }), &pglock.Options{Schema: a.name}),
-	} {
-		defer closeStore(t, s)
-		if err := s.(driver.Initializer).Init(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	eachWay(t, func(t *testing.T, open func(t *testing.T, address string) driver.Store) {
+		s := open(t, far.urlOf(t, a.name, "application_name", a.app, "pool_max_conns", "1"))
+		start(t, s)
 		for _, err := range s.List(t.Context(), driver.Filter{}) { // it makes the connection
 			if err != nil {
 				t.Fatal(err)
@@ -222,14 +205,14 @@ func TestImpatientCallerIsNotServedLater(t *testing.T) {
 		}
 		n.Set(proxy.Slow(300 * time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		_, err := s.Acquire(ctx, ask.Request(name, "a"))
-		cancel()
+		defer cancel()
+		_, err := s.Acquire(ctx, ask.Request(t.Name(), "a"))
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: error %v", name, err)
+			t.Errorf("error %v", err)
 		}
 		n.Set(proxy.Fault{})
-		ask.Granted(t, s, ask.Request(name, "b"))
-	}
+		ask.Granted(t, s, ask.Request(t.Name(), "b"))
+	})
 }
 
 // A context ends while its request waits for a connection: nothing is sent.

@@ -2,7 +2,6 @@ package pglock_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -69,31 +68,6 @@ func TestRepeatWaitsForStandby(t *testing.T) {
 		return err == nil
 	})
 	if held := ask.Refused(t, p, q); len(held.Holders) != 1 || held.Holders[0].HoldID != other.HoldID {
-		t.Errorf("refusal %+v", held)
-	}
-}
-
-// Once the standby has it, the repeat is granted, with the token of the first try,
-// and the hold outlives the primary.
-func TestRepeatAfterStandbyIsBack(t *testing.T) {
-	pair := engines.NewPostgresPair(t)
-	p := newStore(t, inDatabase(t, pair.URL))
-	pair.Cut(t)
-	q := ask.Request("r", "a")
-	_, err := attempt(t, p, q)
-	faults.MustBeUnknown(t, err)
-	token := p.visible(t, q).Token
-	pair.Restore(t)
-	if g, err := p.Acquire(t.Context(), q); err != nil || g.Token != token {
-		t.Fatalf("granted %+v, error %v, want token %d", g, err, token)
-	}
-	pair.FailOver(t)
-	var held *driver.HeldError
-	ask.Until(t, "the new primary is reached", func() bool {
-		_, err := attempt(t, p, ask.Request("r", "b"))
-		return errors.As(err, &held)
-	})
-	if len(held.Holders) != 1 || held.Holders[0].Token != token {
 		t.Errorf("refusal %+v", held)
 	}
 }

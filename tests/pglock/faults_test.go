@@ -21,9 +21,7 @@ func TestFaults(t *testing.T) {
 			Near:    func(t *testing.T) driver.Store { return pglock.New(d.pool(t), o) },
 			Far: func(t *testing.T) driver.Store {
 				s := pglock.New(behind(t, d, n), o)
-				if err := s.Init(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				start(t, s)
 				// Connected, with its statements prepared.
 				release(t, s, true, ask.Granted(t, s, ask.Request("prepared", "a")))
 				return s

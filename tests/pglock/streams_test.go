@@ -241,25 +241,6 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// A store that was not told of the proxy finds what it has prepared gone, or there
-// already: that is no error, and it prepares no more.
-func TestPreparedBehindPgBouncer(t *testing.T) {
-	d := newDatabase(t)
-	near := newStore(t, d)
-	bounced := &database{url: engines.PgBouncer(t, d.url)}
-	var sent statements
-	s := pglock.New(bounced.pool(t, traced(&sent)), &pglock.Options{Schema: near.name})
-	defer closeStore(t, s)
-	inParallel(t, s)
-	if err := s.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	got := sent.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) })
-	if len(got) != 2 {
-		t.Errorf("sent %q", got)
-	}
-}
-
 // inParallel acquires and releases four resources at once, 20 times each.
 func inParallel(t *testing.T, s driver.Store) {
 	t.Helper()

@@ -287,18 +287,6 @@ func TestLockedForAMoment(t *testing.T) {
 	}
 }
 
-func TestStatementTimeout(t *testing.T) {
-	d := newDatabase(t)
-	p := openPlace(t, d, schema(), d.pool(t, setting("statement_timeout", "200ms")))
-	release(t, p, true, ask.Granted(t, p, ask.Request("r", "me")))
-	p.lockRow(t, "r")
-	_, err := p.Acquire(t.Context(), ask.Request("r", "me"))
-	faults.MustBeUnknown(t, err)
-	if !strings.Contains(err.Error(), "statement_timeout") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // waiting is the request with a fair place in the queue.
 func waiting(q driver.AcquireRequest) driver.AcquireRequest {
 	q.Place, q.Fair = driver.NewPlaceID(), true

@@ -219,17 +219,6 @@ func TestAcquireTxRefused(t *testing.T) {
 	if st := p.held(t, "mine"); st.LockID != "b" {
 		t.Errorf("the store has %+v", st)
 	}
-	// A transaction that commits late commits what is past its end, and blocks
-	// nobody any more.
-	late := begin(t, d.pool(t), pgx.TxOptions{})
-	if _, err := p.AcquireTx(t.Context(), late, driver.AcquireRequest{Resource: "late", LockID: "b", TTL: time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := late.Exec(t.Context(), "SELECT pg_sleep(0.01)"); err != nil {
-		t.Fatal(err)
-	}
-	commit(t, late)
-	ask.Granted(t, p, ask.Request("late", "c"))
 }
 
 // What a transaction cannot see it does not decide on: the server gives it up,

@@ -48,10 +48,15 @@ func opened(t testing.TB, address string) driver.Store {
 	t.Helper()
 	s := openURL(t, address)
 	t.Cleanup(func() { closeStore(t, s) })
+	start(t, s)
+	return s
+}
+
+func start(t testing.TB, s driver.Store) {
+	t.Helper()
 	if err := s.(driver.Initializer).Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 // byURL opens stores in far, see clocked.
@@ -100,9 +105,7 @@ func TestFaultsByURL(t *testing.T) {
 			Far: func(t *testing.T) driver.Store {
 				t.Cleanup(func() { ask.Until(t, "all connections are closed", n.Idle) })
 				s := openURL(t, d.at(t, n).urlOf(t, name))
-				if err := s.(driver.Initializer).Init(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				start(t, s)
 				// Connected, with its statements prepared.
 				release(t, s, true, ask.Granted(t, s, ask.Request("prepared", "a")))
 				return s

@@ -1,6 +1,7 @@
 package pglock_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/url"
@@ -9,8 +10,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
@@ -120,96 +123,130 @@ func (w *wire) of(do func()) (trips, prepared int) {
 	return w.trips, w.prepared
 }
 
-// Every operation is one round trip, once what it sends often is prepared on its
-// connection.
-func TestRoundTripsByURL(t *testing.T) {
-	w, d := newWire(t, newDatabase(t))
-	s := opened(t, d.urlOf(t, schema(), "pool_max_conns", "1"))
-	watcher := s.(driver.Watcher)
-	want := func(what string, trips, prepared int, do func()) {
-		t.Helper()
-		if gotTrips, gotPrepared := w.of(do); gotTrips != trips || gotPrepared != prepared {
-			t.Errorf("%s: %d round trips, %d of them to prepare, want %d and %d", what, gotTrips, gotPrepared, trips, prepared)
-		}
-	}
-	var ref driver.HoldRef
-	want("first acquire", 2, 1, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
-	want("first release", 2, 1, func() { release(t, s, true, ref) })
-	if _, err := watcher.Watch(t.Context(), "watched"); err != nil {
+// byNew opens a store by New, on a pool of what else the URL has.
+func byNew(t *testing.T, address string) driver.Store {
+	u, err := url.Parse(address)
+	if err != nil {
 		t.Fatal(err)
 	}
-	want("init", 1, 0, func() {
-		if err := s.(driver.Initializer).Init(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	want("acquire", 1, 0, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
-	want("acquire that is refused", 1, 0, func() { _ = ask.Refused(t, s, ask.Request("r", "b")) })
-	want("acquire that gets a place", 1, 0, func() { _ = ask.Refused(t, s, waiting(ask.Request("r", "b"))) })
-	want("renew", 1, 0, func() {
-		if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
-			t.Errorf("%v %v", rs, err)
-		}
-	})
-	want("list", 1, 0, func() {
-		for st, err := range s.List(t.Context(), driver.Filter{}) {
-			if err != nil || st.Resource != "r" {
-				t.Errorf("%+v, error %v", st, err)
+	q := u.Query()
+	name := q.Get("schema")
+	q.Del("schema")
+	u.RawQuery = q.Encode()
+	pool, err := pgxpool.New(context.WithoutCancel(t.Context()), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pglock.New(pool, &pglock.Options{Schema: name})
+}
+
+// eachWay runs a test with stores by URL and by New, which are closed with the test.
+func eachWay(t *testing.T, test func(t *testing.T, open func(t *testing.T, address string) driver.Store)) {
+	for way, s := range map[string]func(t *testing.T, address string) driver.Store{
+		"by URL": func(t *testing.T, address string) driver.Store { return openURL(t, address) }, "by New": byNew,
+	} {
+		t.Run(way, func(t *testing.T) {
+			test(t, func(t *testing.T, address string) driver.Store {
+				s := s(t, address)
+				t.Cleanup(func() { closeStore(t, s) })
+				return s
+			})
+		})
+	}
+}
+
+// Every operation is one round trip, once what it sends often is prepared on its
+// connection.
+func TestRoundTrips(t *testing.T) {
+	eachWay(t, func(t *testing.T, open func(t *testing.T, address string) driver.Store) {
+		w, d := newWire(t, newDatabase(t))
+		s := open(t, d.urlOf(t, schema(), "pool_max_conns", "1"))
+		start(t, s)
+		watch := func() {
+			if _, err := s.(driver.Watcher).Watch(t.Context(), "watched"); err != nil {
+				t.Error(err)
 			}
 		}
-	})
-	want("release", 1, 0, func() { release(t, s, true, ref) })
-	want("watch of what is watched", 0, 0, func() {
-		if _, err := watcher.Watch(t.Context(), "watched"); err != nil {
-			t.Error(err)
+		want := func(what string, trips, prepared int, do func()) {
+			t.Helper()
+			if gotTrips, gotPrepared := w.of(do); gotTrips != trips || gotPrepared != prepared {
+				t.Errorf("%s: %d round trips, %d of them to prepare, want %d and %d", what, gotTrips, gotPrepared, trips, prepared)
+			}
 		}
-	})
-	want("sweep", 1, 0, func() {
-		if _, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
-			t.Error(err)
-		}
+		var ref driver.HoldRef
+		want("first acquire", 2, 1, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
+		want("first release", 2, 1, func() { release(t, s, true, ref) })
+		watch()
+		want("init", 1, 0, func() { start(t, s) })
+		want("acquire", 1, 0, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
+		want("acquire that is refused", 1, 0, func() { _ = ask.Refused(t, s, ask.Request("r", "b")) })
+		want("acquire that gets a place", 1, 0, func() { _ = ask.Refused(t, s, waiting(ask.Request("r", "b"))) })
+		want("renew", 1, 0, func() {
+			if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
+				t.Errorf("%v %v", rs, err)
+			}
+		})
+		want("list", 1, 0, func() {
+			for st, err := range s.List(t.Context(), driver.Filter{}) {
+				if err != nil || st.Resource != "r" {
+					t.Errorf("%+v, error %v", st, err)
+				}
+			}
+		})
+		want("release", 1, 0, func() { release(t, s, true, ref) })
+		want("acquire of what is new", 1, 0, func() { ask.Granted(t, s, ask.Request("new", "a")) })
+		want("watch of what is watched", 0, 0, watch)
+		want("sweep", 1, 0, func() {
+			if _, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 }
 
-// Parameters decide whether statements are prepared, as for a pool of pgx.
-func TestPreparesByURL(t *testing.T) {
+// Parameters decide whether statements are prepared.
+func TestPrepares(t *testing.T) {
 	near := newDatabase(t)
-	for _, c := range []struct {
-		params   []string
-		prepared int
-	}{
-		{nil, 2},
-		{[]string{"default_query_exec_mode", "cache_statement"}, 2},
-		{[]string{"default_query_exec_mode", "exec"}, 0},
-		{[]string{"default_query_exec_mode", "simple_protocol"}, 0},
-		{[]string{"default_query_exec_mode", "cache_describe"}, 0},
-		{[]string{"statement_cache_capacity", "0"}, 0},
-	} {
-		w, d := newWire(t, near)
-		s := opened(t, d.urlOf(t, schema(), c.params...))
-		if _, prepared := w.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) }); prepared != c.prepared {
-			t.Errorf("%q: %d statements prepared, want %d", c.params, prepared, c.prepared)
+	eachWay(t, func(t *testing.T, open func(t *testing.T, address string) driver.Store) {
+		for _, c := range []struct {
+			params   []string
+			prepared int
+		}{
+			{nil, 2},
+			{[]string{"default_query_exec_mode", "cache_statement"}, 2},
+			{[]string{"default_query_exec_mode", "exec"}, 0},
+			{[]string{"default_query_exec_mode", "simple_protocol"}, 0},
+			{[]string{"default_query_exec_mode", "cache_describe"}, 0},
+			{[]string{"statement_cache_capacity", "0"}, 0},
+		} {
+			w, d := newWire(t, near)
+			s := open(t, d.urlOf(t, schema(), c.params...))
+			start(t, s)
+			if _, prepared := w.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) }); prepared != c.prepared {
+				t.Errorf("%q: %d statements prepared, want %d", c.params, prepared, c.prepared)
+			}
 		}
-	}
+	})
 }
 
 // What was prepared on one session is missing on the next one that PgBouncer chooses, or
 // is there already: that is no error, and the store prepares no more.
-func TestPreparedByURLBehindPgBouncer(t *testing.T) {
+func TestPreparedBehindPgBouncer(t *testing.T) {
 	near := newDatabase(t)
-	w, d := newWire(t, &database{url: engines.PgBouncer(t, near.url), near: near.near})
-	name := schema()
-	opened(t, near.urlOf(t, name))    // installs it
-	s := openURL(t, d.urlOf(t, name)) // and is not told of the proxy by Init
-	defer closeStore(t, s)
-	inParallel(t, s)
-	if err := s.(driver.Initializer).Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	trips, prepared := w.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) })
-	if trips != 2 || prepared != 0 {
-		t.Errorf("%d round trips, %d statements prepared, want 2 and none", trips, prepared)
-	}
+	bounced := &database{url: engines.PgBouncer(t, near.url), near: near.near}
+	eachWay(t, func(t *testing.T, open func(t *testing.T, address string) driver.Store) {
+		w, d := newWire(t, bounced)
+		name := schema()
+		opened(t, near.urlOf(t, name)) // installs it
+		s := open(t, d.urlOf(t, name)) // and is not told of the proxy by Init
+		inParallel(t, s)
+		start(t, s)
+		trips, prepared := w.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) })
+		if trips != 2 || prepared != 0 {
+			t.Errorf("%d round trips, %d statements prepared, want 2 and none", trips, prepared)
+		}
+	})
 }
 
 // Somebody installs functions anew whose rows are others: the server refuses to execute

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/interop/oldmongodoc"
+	"github.com/holdfast-go/holdfast/tests/interop/referee"
 )
 
 // arena is a collection in which two old programs and two of Holdfast's stores
@@ -87,7 +88,7 @@ type player interface {
 
 // hold is what a player was granted.
 type hold struct {
-	who    string
+	who    string         // unlike any other; set by ask
 	ref    driver.HoldRef // of Holdfast's
 	unlock func(context.Context) error
 	extend func(context.Context) error
@@ -107,7 +108,6 @@ func (o *oldPlayer) lock(ctx context.Context, name string, _ time.Duration) (*ho
 		return nil, err
 	}
 	return &hold{
-		who:    o.kind(),
 		unlock: func(ctx context.Context) error { return o.program.Unlock(ctx, name) },
 		extend: func(ctx context.Context) error { return o.program.Extend(ctx, name) },
 	}, nil
@@ -133,7 +133,7 @@ func (n *newPlayer) lock(ctx context.Context, name string, ttl time.Duration) (*
 	if err != nil {
 		return nil, err
 	}
-	h := &hold{who: n.kind(), ref: driver.HoldRef{Resource: name, LockID: n.id, HoldID: q.HoldID, Token: g.Token}}
+	h := &hold{ref: driver.HoldRef{Resource: name, LockID: n.id, HoldID: q.HoldID, Token: g.Token}}
 	h.unlock = func(ctx context.Context) error {
 		found, err := n.release(ctx, h.ref)
 		if err == nil && !found {
@@ -161,30 +161,19 @@ func (n *newPlayer) renew(ctx context.Context, ref driver.HoldRef, ttl time.Dura
 	return rs[0].Err
 }
 
-// round is played about one resource. Its referee knows nothing of stores: who was
-// granted the resource is inside until it is about to give it up, or until the
-// time at which its hold ends is about to come.
+// round is played about one resource.
 type round struct {
 	*arena
+	*referee.Referee
 	ctx  context.Context
 	rnd  *rand.Rand
 	name string
-
-	mu     sync.Mutex
-	inside string
-	grants int
-	faults []string
-}
-
-func (r *round) fault(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.faults = append(r.faults, fmt.Sprintf(format, args...))
+	held atomic.Int64 // how many holds there were
 }
 
 func (r *round) check(err error) {
 	if err != nil {
-		r.fault("%v", err)
+		r.Fault("%v", err)
 	}
 }
 
@@ -195,36 +184,24 @@ func (r *round) ask(p player, ttl time.Duration) *hold {
 	if h == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.grants++
-	if r.inside != "" {
-		r.faults = append(r.faults, fmt.Sprintf("%s was granted what %s holds", h.who, r.inside))
-	}
-	r.inside = h.who
+	h.who = fmt.Sprintf("%s (%d)", p.kind(), r.held.Add(1))
+	r.Enter(h.who, driver.Exclusive, 0)
 	return h
-}
-
-// leave is called before a hold ends.
-func (r *round) leave() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inside = ""
 }
 
 // gets is ask for what must be granted.
 func (r *round) gets(p player, ttl time.Duration) *hold {
 	h := r.ask(p, ttl)
 	if h == nil {
-		r.fault("%s was refused what is free", p.kind())
+		r.Fault("%s was refused what is free", p.kind())
 		nothing := func(context.Context) error { return nil }
-		return &hold{who: p.kind(), unlock: nothing, extend: nothing}
+		return &hold{unlock: nothing, extend: nothing}
 	}
 	return h
 }
 
 func (r *round) end(h *hold) {
-	r.leave()
+	r.Leave(h.who)
 	r.check(h.unlock(r.ctx))
 }
 
@@ -232,7 +209,7 @@ func (r *round) end(h *hold) {
 func (r *round) refused(players ...player) {
 	for _, p := range players {
 		if r.ask(p, r.timeout) != nil {
-			r.fault("%s was granted what is held", p.kind())
+			r.Fault("%s was granted what is held", p.kind())
 		}
 	}
 }

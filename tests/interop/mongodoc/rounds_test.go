@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/interop/oldmongodoc"
+	"github.com/holdfast-go/holdfast/tests/interop/referee"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,16 +51,16 @@ func TestRaces(t *testing.T) {
 			played, grants := 0, make([]int, len(kinds))
 			for i := n; i < *rounds && !t.Failed(); i += len(layouts) {
 				k := played % len(kinds)
-				r := &round{arena: a, ctx: t.Context(), rnd: rnd, name: fmt.Sprint("round ", i)}
+				r := &round{arena: a, Referee: referee.New(0), ctx: t.Context(), rnd: rnd, name: fmt.Sprint("round ", i)}
 				if layout == "flag" {
 					r.prepare()
 				}
 				kinds[k].play(r)
-				for _, fault := range r.faults {
+				for _, fault := range r.Faults() {
 					t.Errorf("round %d, %s: %s", i, kinds[k].name, fault)
 				}
 				played++
-				grants[k] += r.grants
+				grants[k] += r.Grants()
 			}
 			for k := range kinds {
 				t.Logf("%6d grants, %s", grants[k], kinds[k].name)
@@ -119,7 +120,7 @@ func newExpires(r *round) {
 	if r.clock.Set() {
 		r.refused(r.players...)
 	}
-	r.leave()
+	r.Leave(h.who)
 	r.pass(rest + time.Millisecond)
 	if r.layout == "TTL" && r.rnd.IntN(2) == 0 {
 		r.refused(r.players[0]) // until the index is at work
@@ -140,23 +141,22 @@ func newExpires(r *round) {
 // tooLate: nothing that is done for a hold that is over touches another one.
 func (r *round) tooLate(holder *newPlayer, h *hold) {
 	if found, err := holder.release(r.ctx, h.ref); found || err != nil {
-		r.fault("a late release found something: %v, error %v", found, err)
+		r.Fault("a late release found something: %v, error %v", found, err)
 	}
 	if err := holder.renew(r.ctx, h.ref, r.timeout); !errors.Is(err, driver.ErrLost) {
-		r.fault("a late renewal: error %v, want ErrLost", err)
+		r.Fault("a late renewal: error %v, want ErrLost", err)
 	}
 }
 
 // oldExpires: what an old program holds is held for Holdfast to the last
 // millisecond, and Holdfast's after that, whether somebody has swept or not.
 func oldExpires(r *round) {
-	o := r.anyOld()
-	r.gets(o, 0)
+	old := r.gets(r.anyOld(), 0)
 	rest := r.almost(r.timeout)
 	if r.clock.Set() {
 		r.refused(r.players...)
 	}
-	r.leave()
+	r.Leave(old.who)
 	r.pass(rest + time.Millisecond) // it takes those of two layouts a moment longer
 	if r.rnd.IntN(2) == 0 {
 		_, err := r.anyNew().store.Sweep(r.ctx, driver.SweepRequest{Idle: time.Hour})
@@ -197,7 +197,7 @@ func extensions(r *round) {
 			r.end(h)
 			continue
 		} else if err != nil {
-			r.fault("extension by %s: %v", p.kind(), err)
+			r.Fault("extension by %s: %v", p.kind(), err)
 		}
 		if r.clock.Set() {
 			r.pass(r.timeout * 2 / 3)
@@ -212,12 +212,12 @@ func extensions(r *round) {
 // forced: a forced release by Holdfast ends an old program's hold.
 func forced(r *round) {
 	o := r.anyOld()
-	r.gets(o, 0)
+	h := r.gets(o, 0)
 	r.refused(r.players...)
-	r.leave()
+	r.Leave(h.who)
 	found, err := r.anyNew().release(r.ctx, driver.HoldRef{Resource: r.name, LockID: o.id})
 	if r.check(err); !found {
-		r.fault("the old program's hold was not found")
+		r.Fault("the old program's hold was not found")
 	}
 	r.end(r.gets(r.players[r.rnd.IntN(len(r.players))], r.timeout))
 	r.race()
