@@ -40,7 +40,7 @@ type Backend interface {
 
 	// Scan yields the records that have holds or places: that of the resource, or all if the name
 	// is empty. It yields a record that is there throughout at least once. It keeps no
-	// lock while it yields: its caller may call Update meanwhile, and take any time. It
+	// lock while it yields: its caller may call Update in the loop, and take any time. It
 	// ends after the first error. A damaged record hides no other: its error comes after
 	// all records that can be read.
 	Scan(ctx context.Context, resource string) iter.Seq2[Entry, error]
@@ -52,9 +52,9 @@ type Backend interface {
 	// there are. Otherwise it is like Scan.
 	Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error]
 
-	// Traits are those of the store.
+	// Traits are what the store promises.
 	Traits() driver.Traits
-	// Close is that of the store.
+	// Close frees what the store has open, as driver.Store's does.
 	Close() error
 }
 

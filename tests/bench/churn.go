@@ -64,7 +64,7 @@ func (c *churn) ask(ctx context.Context, i int) {
 }
 
 // during lets so much happen for a time, and returns the processor time that the server and
-// the store have taken meanwhile.
+// the store have taken in that time.
 func (c *churn) during(ctx context.Context, store *servedStore, s *served, lasts time.Duration) (ofServer, ofStore time.Duration) {
 	server := s.cmd.Process.Pid
 	before, storeBefore := must(processorTimeOf(server)), must(store.processorTime(ctx))

@@ -58,8 +58,8 @@ var measures = []measure{
 	{"top", measureTop},
 }
 
-// serveMeasures are those of the server, which are kept by themselves: they take as long as
-// all others.
+// serveMeasures measure the server. Their results are kept apart, because they take as long
+// as all others.
 var serveMeasures = []measure{
 	{"serve-pair", measureServePair},
 	{"serve-etcd", measureServeEtcd},
@@ -67,7 +67,7 @@ var serveMeasures = []measure{
 	{"serve-rates", measureServeRates},
 }
 
-// dashboardMeasures are those of watching a server, which take minutes too.
+// dashboardMeasures measure what watching a server costs, which takes minutes too.
 var dashboardMeasures = []measure{{"dashboard", measureDashboard}}
 
 // small is whether only to try that each measurement runs to its end: in few rounds, for a

@@ -56,7 +56,7 @@ func (w *worker) stop() error {
 func work(ctx context.Context, name string) (err error) {
 	do, ok := workers[name]
 	if !ok {
-		return fmt.Errorf("there is none of that name")
+		return fmt.Errorf("no worker has that name")
 	}
 	defer func() {
 		if err = failedBy(recover()); errors.Is(err, io.EOF) {

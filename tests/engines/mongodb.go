@@ -121,8 +121,8 @@ func SetMongoClock(ctx context.Context, db *mongo.Database, now time.Time) error
 }
 
 // SetMongoChangeStreams says whether the emulator has change streams in one
-// database. Off is as a server that stands alone: those that are open end, and
-// nobody can open one.
+// database. Off is like a standalone server: open streams end, and none can be
+// opened.
 func SetMongoChangeStreams(ctx context.Context, db *mongo.Database, on bool) error {
 	return db.RunCommand(ctx, bson.D{{Key: "holdfastChangeStreams", Value: 1}, {Key: "on", Value: on}}).Err()
 }

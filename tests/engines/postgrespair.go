@@ -138,7 +138,7 @@ func (s *PostgresServer) follow(t testing.TB, primary *PostgresServer, port int)
 	}, port)
 }
 
-// copyTo makes a standby's data of those of a server that runs.
+// copyTo copies a running server's data for a standby.
 func (s *PostgresServer) copyTo(ctx context.Context, to string) error {
 	conn, err := pgx.Connect(ctx, s.URL)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *PostgresServer) copyTo(ctx context.Context, to string) error {
 }
 
 // copyData copies a folder of data, but for what is the running server's own, and
-// its log, which the copy gets from the server. Files may vanish meanwhile.
+// its log, which the copy gets from the server. Files may vanish while it copies.
 func copyData(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
