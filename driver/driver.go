@@ -159,7 +159,7 @@ type LossWatcher interface {
 // Queue is a Store that keeps a queue of waiters (Traits.Queue).
 type Queue interface {
 	// Waiters yields the live places of the resources and waiters that the filter
-	// chooses, those of one resource in their order. Otherwise it is like List.
+	// chooses, the places of one resource in order. Otherwise it is like List.
 	Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error]
 }
 

@@ -28,7 +28,7 @@ var (
 )
 
 // HeldError describes the holds that are in the way of an acquire. It is ErrHeld.
-// model.Acquire makes those of all stores, also of stores whose server decides.
+// Package model makes it for all stores, also for stores whose server decides.
 type HeldError struct {
 	Resource string
 	// Holders are the holds of the resource, as far as the store returned them. There may
@@ -41,7 +41,7 @@ type HeldError struct {
 	Position int
 	// Waiters is how many places the queue has, fair or not, the acquirer's own included.
 	Waiters int
-	// Ahead are the first four of those that are served before the acquirer.
+	// Ahead has the first four waiters that are served before the acquirer.
 	Ahead []Place
 	// RetryAfter is the time after which an acquire may be granted even if nobody
 	// releases: Forever if a hold without an end is in the way, Unknown if the store

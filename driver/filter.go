@@ -6,8 +6,8 @@ import "time"
 //
 // Waiters are chosen by the same fields: CreatedBefore and CreatedAfter compare when a
 // waiter came. LeftBelow and LeftAtLeast compare how long its place is kept, which is not
-// how long it waits; and Expired chooses no more waiters, for those that are gone are not
-// kept.
+// how long it waits. Expired chooses no further waiters, because stores keep no place past
+// its end.
 type Filter struct {
 	Resource string
 	LockID   string

@@ -140,7 +140,7 @@ type Details struct {
 }
 
 // HoldRef points at a hold. A hold matches if its resource, lock ID, hold ID and
-// token are those of the ref; see the fields for what may be left out.
+// token equal the ref's; see the fields for what may be left out.
 type HoldRef struct {
 	Resource string
 	LockID   string
@@ -169,7 +169,7 @@ type Status struct {
 	// Seen is the time of the store's clock at which it looked at the hold. See Age and
 	// RenewedAgo: a time of another clock must not be subtracted from these times. It is
 	// zero if the store did not return it, or if the other times are not of its clock:
-	// programs without Holdfast write those of their own, and their holds have no hold ID.
+	// programs without Holdfast write times of their own clocks, and their holds have no hold ID.
 	Seen time.Time
 	// Left is how long until the end: 0 past it, Forever without one, Unknown if the
 	// store did not return it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -42,12 +43,7 @@ func Register(scheme string, open Opener) {
 func Schemes() []string {
 	schemes.RLock()
 	defer schemes.RUnlock()
-	names := make([]string, 0, len(schemes.openers))
-	for s := range schemes.openers {
-		names = append(names, s)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(schemes.openers))
 }
 
 // Open makes the store that the URL names. Its errors never repeat the URL,

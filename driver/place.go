@@ -60,7 +60,7 @@ type Place struct {
 	// Fair: nobody that comes later passes the place.
 	Fair bool
 	// Position is how many live places were before it, fair or not. HeldError.Position
-	// counts those that are served before.
+	// counts the waiters that are served first.
 	Position int
 	// Since is when the waiter got the place, and Asked when it last asked for it: times
 	// of the store's clock. The store notes a request once a quarter of the time that the

@@ -3,8 +3,8 @@ package driver
 import "time"
 
 // AcquireRequest asks for one hold. A request with the lock ID and the hold ID of a hold that
-// is there is answered for that hold, as it is: a repeat must be the same request, and nobody
-// checks whether its mode, limit, TTL and details are those of the hold.
+// is there is answered for that hold, as it is: a repeat must be the same request, and stores
+// do not compare its mode, limit, TTL and details with the hold's.
 type AcquireRequest struct {
 	Resource string
 	LockID   string

@@ -4,8 +4,7 @@
 //
 // A store that has a lock of its own (a mutex, a transaction that locks its rows)
 // implements Backend. It calls the decision under that lock, once for each record,
-// even if a batch has many requests for it. Package cas makes a Backend of a store
-// that can only compare and swap.
+// even if a batch has many requests for it.
 package base
 
 import (
@@ -41,7 +40,7 @@ type Backend interface {
 
 	// Scan yields the records that have holds or places: that of the resource, or all if the name
 	// is empty. It yields a record that is there throughout at least once. It keeps no
-	// lock while it yields: its caller may call Update meanwhile, and take any time. It
+	// lock while it yields: its caller may call Update in the loop, and take any time. It
 	// ends after the first error. A damaged record hides no other: its error comes after
 	// all records that can be read.
 	Scan(ctx context.Context, resource string) iter.Seq2[Entry, error]
@@ -53,9 +52,9 @@ type Backend interface {
 	// there are. Otherwise it is like Scan.
 	Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error]
 
-	// Traits are those of the store.
+	// Traits are what the store promises.
 	Traits() driver.Traits
-	// Close is that of the store.
+	// Close frees what the store has open, as driver.Store's does.
 	Close() error
 }
 
@@ -119,7 +118,7 @@ type Entry struct {
 // Missing is the entry of a resource without a record. floor is the highest
 // model.Record.Floor of the records that the store ever deleted, of all or of this
 // resource's alone. A record that is made of the entry has a Token and a Touched above
-// floor. So no value of them repeats, even if the clock was set back. And a store that
+// floor. So no value of them repeats, even if the clock was set back. And a Backend that
 // compares and swaps can refuse a record that was prepared before another record was
 // made and deleted.
 func Missing(resource string, floor uint64, now model.Time) Entry {

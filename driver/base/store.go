@@ -125,13 +125,19 @@ func (b *batch[Q, R]) run(ctx context.Context, s *Store, urgent bool) ([]R, erro
 		return b.results, nil
 	}
 	b.results = make([]R, len(b.qs))
-	groups := group(len(b.qs), func(i int) string { return b.resource(&b.qs[i]) })
-	us := make([]Update, len(groups))
-	for j, g := range groups {
-		us[j] = Update{
-			Resource: b.resource(&b.qs[g[0]]),
-			Decide:   func(e Entry) Change { return b.decide(e, g...) },
+	us := make([]Update, 0, len(b.qs))
+	groups := make([][]int, 0, len(b.qs)) // the indexes of each update's requests
+	at := make(map[string]int, len(b.qs))
+	for i := range b.qs {
+		resource := b.resource(&b.qs[i])
+		j, ok := at[resource]
+		if !ok {
+			j = len(us)
+			at[resource] = j
+			groups = append(groups, nil)
+			us = append(us, Update{Resource: resource, Decide: func(e Entry) Change { return b.decide(e, groups[j]...) }})
 		}
+		groups[j] = append(groups[j], i)
 	}
 	err := s.backend.Update(ctx, us, urgent)
 	for j, g := range groups {
@@ -155,31 +161,11 @@ func (b *batch[Q, R]) decide(e Entry, of ...int) Change {
 		b.results[i], w = b.apply(&b.draft, &b.qs[i])
 		wake = wake || w
 	}
-	return put(&b.draft, wake)
-}
-
-func put(d *model.Draft, wake bool) Change {
-	r, changed := d.Record()
+	r, changed := b.draft.Record()
 	if !changed {
 		return Change{}
 	}
 	return Change{Action: Put, Record: r, Wake: wake}
-}
-
-// group collects the indexes of the requests by resource, in order.
-func group(n int, resource func(int) string) [][]int {
-	groups := make([][]int, 0, n)
-	at := make(map[string]int, n)
-	for i := range n {
-		g, ok := at[resource(i)]
-		if !ok {
-			g = len(groups)
-			at[resource(i)] = g
-			groups = append(groups, nil)
-		}
-		groups[g] = append(groups[g], i)
-	}
-	return groups
 }
 
 // one makes a single update.

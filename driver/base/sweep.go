@@ -9,7 +9,7 @@ import (
 )
 
 // chunk is the largest number of records that a sweep changes in one Update. It is small,
-// because renewals wait meanwhile.
+// because renewals wait for it.
 const chunk = 100
 
 // Sweep implements driver.Store.
@@ -55,8 +55,7 @@ func (w *sweep) chunk() int {
 	return chunk
 }
 
-// flush decides again which holds and records are due, and counts those that are certainly
-// gone. It returns false if the sweep cannot go on.
+// flush decides again which holds and records are due, and counts what is certainly gone. It returns false if the sweep cannot go on.
 func (w *sweep) flush(ctx context.Context) bool {
 	if len(w.names) == 0 {
 		return true

@@ -58,8 +58,8 @@ type Harness struct {
 	// Twin makes another place, of the same value, which the fence's key or filter
 	// chooses, too. nil: it can choose no more than one.
 	Twin func(t *testing.T)
-	// Damages make what the place has for a token something that is none: a text,
-	// an array, not a number. The fence must say holdfast.ErrDamaged. nil: the
+	// Damages replace the place's token by something else: a text, an array, not a
+	// number. The fence must say holdfast.ErrDamaged. nil: the
 	// place can have tokens only.
 	Damages map[string]func(t *testing.T)
 	// Losses make the place lose what is registered, though it seems to be written: a

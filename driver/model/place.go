@@ -16,7 +16,7 @@ type Place struct {
 	Since       Time // when it came
 	Asked       Time // when the waiter last asked for it
 	Until       Time // when it is given up unless the waiter asks again
-	Fair        bool // whoever comes later waits for it
+	Fair        bool // later waiters do not pass it
 }
 
 // live: the waiter has asked lately. A clock that was set back or ahead makes no place

@@ -3,7 +3,7 @@ package model
 import "github.com/holdfast-go/holdfast/driver"
 
 // RecordOf returns a record in which these holds block, and these places are live, at the
-// time 0: for those who decide on what a store showed them.
+// time 0, so that a caller can decide on what a store listed.
 func RecordOf(holds []driver.Status, places []driver.Place) Record {
 	var r Record
 	for _, s := range holds {

@@ -22,14 +22,10 @@ type browser struct {
 
 var browserPages = []string{"/", "/resource?name=orders/00000"}
 
-func startBrowser(ctx context.Context, server *served) (*browser, error) {
+func startBrowser(ctx context.Context, server *served) *browser {
 	b := &browser{server: server, ended: make(chan error, 1)}
 	ctx, b.end = context.WithCancel(ctx)
-	events, err := b.get(ctx, "/events")
-	if err != nil {
-		b.end()
-		return nil, err
-	}
+	events := must(b.get(ctx, "/events"))
 	go func() {
 		err := b.follow(ctx, events)
 		if ctx.Err() != nil {
@@ -37,7 +33,7 @@ func startBrowser(ctx context.Context, server *served) (*browser, error) {
 		}
 		b.ended <- errors.Join(err, events.Close())
 	}()
-	return b, nil
+	return b
 }
 
 func (b *browser) follow(ctx context.Context, events io.Reader) error {

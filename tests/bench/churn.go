@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -26,7 +25,7 @@ const (
 	askEvery = 40 * time.Second
 )
 
-func newChurn(ctx context.Context, store driver.Store, size dashboardSize) (*churn, error) {
+func newChurn(ctx context.Context, store driver.Store, size dashboardSize) *churn {
 	c := &churn{store: store, size: size}
 	for i := range size.holds {
 		c.holds = append(c.holds, requestOf(fmt.Sprintf("orders/%05d", i), fmt.Sprintf("worker-%d", i%100)))
@@ -36,27 +35,16 @@ func newChurn(ctx context.Context, store driver.Store, size dashboardSize) (*chu
 		q.Place = driver.NewPlaceID()
 		c.waiters = append(c.waiters, q)
 	}
-	work := make(chan int)
-	var all sync.WaitGroup
-	errs := make([]error, 32)
-	for w := range errs {
-		all.Go(func() {
-			for i := range work {
-				if errs[w] == nil {
-					_, errs[w] = store.Acquire(ctx, c.holds[i])
-				}
-			}
-		})
-	}
-	for i := range c.holds {
-		work <- i
-	}
-	close(work)
-	all.Wait()
+	const workers = 32
+	atOnce(workers, func(w int) {
+		for i := w; i < len(c.holds); i += workers {
+			must(store.Acquire(ctx, c.holds[i]))
+		}
+	})
 	for i := range c.waiters {
-		errs = append(errs, c.ask(ctx, i))
+		c.ask(ctx, i)
 	}
-	return c, errors.Join(errs...)
+	return c
 }
 
 func requestOf(resource, owner string) driver.AcquireRequest {
@@ -68,31 +56,24 @@ func requestOf(resource, owner string) driver.AcquireRequest {
 }
 
 // ask lets a waiter ask.
-func (c *churn) ask(ctx context.Context, i int) error {
+func (c *churn) ask(ctx context.Context, i int) {
 	c.waiters[i].HoldID = driver.NewHoldID()
-	_, err := c.store.Acquire(ctx, c.waiters[i])
-	if errors.Is(err, driver.ErrHeld) {
-		return nil
+	if _, err := c.store.Acquire(ctx, c.waiters[i]); !errors.Is(err, driver.ErrHeld) {
+		check(errors.Join(err, fmt.Errorf("%s was granted to a waiter, or could not be asked for", c.waiters[i].Resource)))
 	}
-	return errors.Join(err, fmt.Errorf("%s was granted to a waiter, or could not be asked for", c.waiters[i].Resource))
 }
 
 // during lets so much happen for a time, and returns the processor time that the server and
-// the store have taken meanwhile.
-func (c *churn) during(ctx context.Context, store *servedStore, s *served, lasts time.Duration) (ofServer, ofStore time.Duration, err error) {
+// the store have taken in that time.
+func (c *churn) during(ctx context.Context, store *servedStore, s *served, lasts time.Duration) (ofServer, ofStore time.Duration) {
 	server := s.cmd.Process.Pid
-	before, err1 := processorTimeOf(server)
-	storeBefore, err2 := store.processorTime(ctx)
-	if err := errors.Join(err1, err2, c.change(ctx, lasts)); err != nil {
-		return 0, 0, err
-	}
-	after, err1 := processorTimeOf(server)
-	storeAfter, err2 := store.processorTime(ctx)
-	return after - before, storeAfter - storeBefore, errors.Join(err1, err2)
+	before, storeBefore := must(processorTimeOf(server)), must(store.processorTime(ctx))
+	c.change(ctx, lasts)
+	return must(processorTimeOf(server)) - before, must(store.processorTime(ctx)) - storeBefore
 }
 
 // change makes the changes: each releases a resource that nobody waits for, or acquires it.
-func (c *churn) change(ctx context.Context, lasts time.Duration) error {
+func (c *churn) change(ctx context.Context, lasts time.Duration) {
 	ticks := time.NewTicker(time.Second / time.Duration(c.size.changes))
 	defer ticks.Stop()
 	asks := time.NewTicker(askEvery / time.Duration(len(c.waiters)))
@@ -103,39 +84,34 @@ func (c *churn) change(ctx context.Context, lasts time.Duration) error {
 	for {
 		select {
 		case <-end.C:
-			if changed%2 == 0 {
-				return nil
+			if changed%2 == 1 {
+				c.one(ctx, changed) // all is held again
 			}
-			return c.one(ctx, changed) // all is held again
+			return
 		case <-ticks.C:
-			if err := c.one(ctx, changed); err != nil {
-				return err
-			}
+			c.one(ctx, changed)
 			changed++
 		case <-asks.C:
-			if err := c.ask(ctx, asked%len(c.waiters)); err != nil {
-				return err
-			}
+			c.ask(ctx, asked%len(c.waiters))
 			asked++
 		case <-ctx.Done():
-			return ctx.Err()
+			check(ctx.Err())
 		}
 	}
 }
 
 // one is the nth change.
-func (c *churn) one(ctx context.Context, n int) error {
+func (c *churn) one(ctx context.Context, n int) {
 	waited := (len(c.waiters) + perQueue - 1) / perQueue
 	q := &c.holds[waited+n/2%(len(c.holds)-waited)]
 	if n%2 == 1 {
 		q.HoldID = driver.NewHoldID()
 		q.LockID = q.HoldID.String()
-		_, err := c.store.Acquire(ctx, *q)
-		return err
+		must(c.store.Acquire(ctx, *q))
+		return
 	}
-	released, err := c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}}})
-	if err == nil && !released[0].Found {
-		err = errors.Join(released[0].Err, fmt.Errorf("the hold of %s is gone", q.Resource))
+	released := must(c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}}}))
+	if !released[0].Found {
+		check(errors.Join(released[0].Err, fmt.Errorf("the hold of %s is gone", q.Resource)))
 	}
-	return err
 }

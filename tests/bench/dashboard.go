@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,56 +25,34 @@ var (
 // measureDashboard measures what it costs to watch: the processor time of a server and of its
 // store while a browser follows the dashboard, and that of the store while none does. First
 // there are holds alone, and then so many records of resources that nobody holds besides.
-func measureDashboard(ctx context.Context, dir string) (all []result, err error) {
+func measureDashboard(ctx context.Context, dir string) (all []result) {
 	size := dashboardFull
 	if small {
 		size = dashboardSmall
 	}
-	binary, err := buildCommand(ctx, dir)
-	if err != nil {
-		return nil, err
+	binary := buildCommand(ctx, dir)
+	for _, open := range servedStores {
+		all = append(all, dashboardOf(ctx, open, binary, dir, size)...)
 	}
-	for _, open := range []func(context.Context) (*servedStore, error){openServedPostgres, openServedRedis} {
-		store, err := open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s, err := serve(ctx, binary, dir, store.url, nil)
-		if err != nil {
-			return nil, errors.Join(err, store.close())
-		}
-		results, err := dashboardOf(ctx, store, s, size)
-		if err = errors.Join(err, s.stop(), store.close()); err != nil {
-			return nil, err
-		}
-		all = append(all, results...)
-	}
-	return all, nil
+	return all
 }
 
-func dashboardOf(ctx context.Context, store *servedStore, s *served, size dashboardSize) ([]result, error) {
-	c, err := newChurn(ctx, store.store, size)
-	if err != nil {
-		return nil, err
-	}
+func dashboardOf(ctx context.Context, open func(context.Context) *servedStore, binary, dir string, size dashboardSize) []result {
+	store := open(ctx)
+	defer finish(store.close)
+	s := serve(ctx, binary, dir, store.url, nil)
+	defer finish(s.stop)
+	c := newChurn(ctx, store.store, size)
 	holds := fmt.Sprintf("%s, %s holds", store.name, thousands(size.holds))
-	few, err := costOfWatching(ctx, store, s, c, size.lasts)
-	if err != nil {
-		return nil, err
-	}
-	if err := store.copies(ctx, size.records-size.holds); err != nil {
-		return nil, err
-	}
+	few := costOfWatching(ctx, store, s, c, size.lasts)
+	check(store.copies(ctx, size.records-size.holds))
 	records := fmt.Sprintf("%s, %s records", store.name, thousands(size.records))
-	many, err := costOfWatching(ctx, store, s, c, size.lasts)
-	if err != nil {
-		return nil, err
-	}
+	many := costOfWatching(ctx, store, s, c, size.lasts)
 	made := fmt.Sprintf("%s waiters, %d changes a second", thousands(size.waiters), size.changes)
 	return []result{
 		few.ofServer(holds, made, 10), few.ofStore(holds), few.ofLook(holds),
 		many.ofServer(records, made+", "+thousands(size.holds)+" holds", 10), many.ofStore(records), many.ofLook(records),
-	}, nil
+	}
 }
 
 // watching is what it has cost.
@@ -90,42 +67,31 @@ type watching struct {
 const looksTimed = 3
 
 // costOfWatching measures for that long, or longer.
-func costOfWatching(ctx context.Context, store *servedStore, s *served, c *churn, lasts time.Duration) (w watching, err error) {
+func costOfWatching(ctx context.Context, store *servedStore, s *served, c *churn, lasts time.Duration) (w watching) {
 	for range looksTimed {
 		start := time.Now()
-		if err := lookAt(ctx, store.store); err != nil {
-			return w, err
-		}
+		lookAt(ctx, store.store)
 		w.looks = append(w.looks, time.Since(start))
 	}
 	// So that some of the server's looks are within the time: it rests ten times as long as one takes.
 	w.lasted = max(lasts, (3 * 11 * median(w.looks)).Round(time.Second))
-	if _, w.alone, err = c.during(ctx, store, s, w.lasted); err != nil {
-		return w, err
-	}
-	b, err := startBrowser(ctx, s)
-	if err != nil {
-		return w, err
-	}
+	_, w.alone = c.during(ctx, store, s, w.lasted)
+	b := startBrowser(ctx, s)
+	defer finish(b.stop)
 	before := b.seen.Load()
-	w.server, w.store, err = c.during(ctx, store, s, w.lasted)
+	w.server, w.store = c.during(ctx, store, s, w.lasted)
 	w.seen = int(b.seen.Load() - before)
-	return w, errors.Join(err, b.stop())
+	return w
 }
 
 // lookAt reads what a server's look reads.
-func lookAt(ctx context.Context, store driver.Store) error {
+func lookAt(ctx context.Context, store driver.Store) {
 	for _, err := range store.List(ctx, driver.Filter{}) {
-		if err != nil {
-			return err
-		}
+		check(err)
 	}
 	for _, err := range driver.Waiters(ctx, store, driver.Filter{}) {
-		if err != nil {
-			return err
-		}
+		check(err)
 	}
-	return nil
 }
 
 func (w watching) share(of time.Duration) float64 { return 100 * of.Seconds() / w.lasted.Seconds() }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -23,41 +22,31 @@ const (
 
 // measureFileSize compares the time to acquire a resource, chosen at random, in a
 // file with few and in one with many.
-func measureFileSize(ctx context.Context, dir string) (_ []result, err error) {
+func measureFileSize(ctx context.Context, dir string) []result {
 	var clients [2]*holdfast.Client
 	var took [2][]time.Duration
 	sizes := [2]int{fewResources, scaled(manyResources)}
 	for i, size := range sizes {
 		file := filepath.Join(dir, fmt.Sprint(size))
-		if err := fill(ctx, file, size); err != nil {
-			return nil, err
-		}
-		store, err := sqlitelock.Open(ctx, file, nil)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, store.Close()) }()
+		fill(ctx, file, size)
+		store := must(sqlitelock.Open(ctx, file, nil))
+		defer finish(store.Close)
 		clients[i] = holdfast.New(store, nil)
-		defer func() { err = errors.Join(err, clients[i].Close()) }()
+		defer finish(clients[i].Close)
 	}
-	acquire := func(i int) func(bool) error {
-		return func(counts bool) error {
+	acquire := func(i int) func(bool) {
+		return func(counts bool) {
 			n := rand.N(sizes[i]/heldEvery)*heldEvery + 1 + rand.N(heldEvery-1) // not one that is held
 			start := time.Now()
-			h, err := clients[i].TryLock(ctx, resourceName(n), nil)
-			if err != nil {
-				return err
-			}
+			h := must(clients[i].TryLock(ctx, resourceName(n), nil))
 			if counts {
 				took[i] = append(took[i], time.Since(start))
 			}
-			return h.Unlock(ctx)
+			check(h.Unlock(ctx))
 		}
 	}
 	const rounds = 10_000
-	if err := inTurns(rounds, acquire(0), acquire(1)); err != nil {
-		return nil, err
-	}
+	inTurns(rounds, acquire(0), acquire(1))
 	few, many := median(took[0]), median(took[1])
 	return []result{{
 		What:  "SQLite, acquire among 1,000,000 resources per acquire among 10",
@@ -66,7 +55,7 @@ func measureFileSize(ctx context.Context, dir string) (_ []result, err error) {
 		Detail: fmt.Sprintf("medians of %d in turns: %.0f µs and %.0f µs; p99 %.0f µs and %.0f µs; resources at random, one in %d of the file held; the file filled by SQL with copies of rows that sqlitelock wrote",
 			rounds, microseconds(many), microseconds(few),
 			microseconds(quantile(took[1], 0.99)), microseconds(quantile(took[0], 0.99)), heldEvery),
-	}}, nil
+	}}
 }
 
 func resourceName(n int) string { return fmt.Sprintf("resource-%07d", n) }
@@ -74,40 +63,23 @@ func resourceName(n int) string { return fmt.Sprintf("resource-%07d", n) }
 // fill makes a file of that many resources, those divisible by heldEvery held. The
 // first is locked, and the second locked and unlocked, through the store; the
 // others are copies of these rows.
-func fill(ctx context.Context, file string, size int) (err error) {
-	store, err := sqlitelock.Open(ctx, file, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+func fill(ctx context.Context, file string, size int) {
+	store := must(sqlitelock.Open(ctx, file, nil))
+	defer finish(store.Close)
 	client := holdfast.New(store, &holdfast.Options{LeaveHolds: true, TTL: time.Hour})
-	defer func() { err = errors.Join(err, client.Close()) }()
-	if _, err := client.Lock(ctx, resourceName(0), nil); err != nil {
-		return err
-	}
-	if err := lockAndUnlock(ctx, client, resourceName(1)); err != nil {
-		return err
-	}
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer finish(client.Close)
+	must(client.Lock(ctx, resourceName(0), nil))
+	check(lockAndUnlock(ctx, client, resourceName(1)))
+	db := must(sql.Open("sqlite", file))
+	defer finish(db.Close)
 	var columns string // but for the name
-	err = db.QueryRowContext(ctx,
-		`SELECT group_concat(name, ', ') FROM pragma_table_info('resources') WHERE name <> 'resource'`).Scan(&columns)
-	if err != nil {
-		return err
-	}
-	_, err = db.ExecContext(ctx, strings.ReplaceAll(`
+	check(db.QueryRowContext(ctx,
+		`SELECT group_concat(name, ', ') FROM pragma_table_info('resources') WHERE name <> 'resource'`).Scan(&columns))
+	must(db.ExecContext(ctx, strings.ReplaceAll(`
 		WITH RECURSIVE more(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM more WHERE n + 1 < ?)
 		INSERT INTO resources (resource, COLUMNS)
 		SELECT format('resource-%07d', n), COLUMNS
 		FROM more CROSS JOIN resources ON resource = format('resource-%07d', n % ? <> 0)
-		ORDER BY n`, "COLUMNS", columns), size, heldEvery)
-	if err != nil {
-		return err
-	}
-	_, err = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
-	return err
+		ORDER BY n`, "COLUMNS", columns), size, heldEvery))
+	must(db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`))
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -31,26 +30,15 @@ const (
 // long after the unlock it is granted. This one does nothing after the unlock,
 // so that no later write can bring the news. It unlocks soon after the other
 // began to wait, and, since who waits may look less often in time, after long.
-func measureHandOver(ctx context.Context, dir string) ([]result, error) {
-	soon, err := handOverTimes(ctx, filepath.Join(dir, "soon.db"), scaled(handOvers), func() time.Duration {
+func measureHandOver(ctx context.Context, dir string) []result {
+	soon := handOverTimes(ctx, filepath.Join(dir, "soon.db"), scaled(handOvers), func() time.Duration {
 		return rand.N(10 * time.Millisecond) // not always at the same moment of its waiting
 	})
-	if err != nil {
-		return nil, err
-	}
 	var late [silentPairs][]time.Duration
-	var errs [silentPairs]error
-	var pairs sync.WaitGroup
-	for i := range silentPairs {
-		pairs.Go(func() {
-			late[i], errs[i] = handOverTimes(ctx, filepath.Join(dir, fmt.Sprintf("late-%d.db", i)), scaled(silentHandOvers),
-				func() time.Duration { return silence/4 + rand.N(3*silence/4) })
-		})
-	}
-	pairs.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, err
-	}
+	atOnce(silentPairs, func(i int) {
+		late[i] = handOverTimes(ctx, filepath.Join(dir, fmt.Sprintf("late-%d.db", i)), scaled(silentHandOvers),
+			func() time.Duration { return silence/4 + rand.N(3*silence/4) })
+	})
 	afterSilence := slices.Concat(late[:]...)
 	missed := 0
 	for _, d := range slices.Concat(soon, afterSilence) {
@@ -79,75 +67,44 @@ func measureHandOver(ctx context.Context, dir string) ([]result, error) {
 			Limit:  0,
 			Detail: fmt.Sprintf("of the %d above, those that took %v or more", len(soon)+len(afterSilence), missedAfter),
 		},
-	}, nil
+	}
 }
 
 // handOverTimes hands over n times to another process, on that file.
-func handOverTimes(ctx context.Context, file string, n int, wait func() time.Duration) (took []time.Duration, err error) {
-	store, err := sqlitelock.Open(ctx, file, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+func handOverTimes(ctx context.Context, file string, n int, wait func() time.Duration) (took []time.Duration) {
+	store := must(sqlitelock.Open(ctx, file, nil))
+	defer finish(store.Close)
 	client := holdfast.New(store, nil)
-	defer func() { err = errors.Join(err, client.Close()) }()
-	w, err := startWorker(ctx, "waiter")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, w.stop()) }()
-	if err := w.send(file); err != nil {
-		return nil, err
-	}
+	defer finish(client.Close)
+	w := startWorker(ctx, "waiter")
+	defer finish(w.stop)
+	check(w.send(file))
 	for range n {
-		d, err := handOver(ctx, client, w, wait())
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, d)
+		took = append(took, handOver(ctx, client, w, wait()))
 	}
-	return took, nil
+	return took
 }
 
 // handOver returns the time from unlock to grant, of a process that has waited
 // for so long.
-func handOver(ctx context.Context, client *holdfast.Client, w *worker, waited time.Duration) (time.Duration, error) {
-	h, err := client.Lock(ctx, "resource", nil)
-	if err != nil {
-		return 0, err
-	}
-	if err := w.send(true); err != nil {
-		return 0, err
-	}
-	if err := w.receive(new(bool)); err != nil { // it waits
-		return 0, err
-	}
+func handOver(ctx context.Context, client *holdfast.Client, w *worker, waited time.Duration) time.Duration {
+	h := must(client.Lock(ctx, "resource", nil))
+	check(w.send(true))
+	check(w.receive(new(bool))) // it waits
 	time.Sleep(waited)
-	unlocked, err := monotonic()
-	if err != nil {
-		return 0, err
-	}
-	if err := h.Unlock(ctx); err != nil {
-		return 0, err
-	}
+	unlocked := must(monotonic())
+	check(h.Unlock(ctx))
 	var granted time.Duration
-	if err := w.receive(&granted); err != nil {
-		return 0, err
-	}
-	return granted - unlocked, nil
+	check(w.receive(&granted))
+	return granted - unlocked
 }
 
 // workWaiter locks, unlocks, and says when it was granted.
-func workWaiter(ctx context.Context, p *peer) (err error) {
+func workWaiter(ctx context.Context, p *peer) {
 	var file string
-	if err := p.receive(&file); err != nil {
-		return err
-	}
-	store, err := sqlitelock.Open(ctx, file, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	check(p.receive(&file))
+	store := must(sqlitelock.Open(ctx, file, nil))
+	defer finish(store.Close)
 	var lockID string // of the last attempt that was told
 	refusals := 0     // of that
 	client := holdfast.New(store, &holdfast.Options{Trace: &holdfast.Trace{
@@ -164,21 +121,12 @@ func workWaiter(ctx context.Context, p *peer) (err error) {
 			}
 		},
 	}})
-	defer func() { err = errors.Join(err, client.Close()) }()
+	defer finish(client.Close)
 	for {
-		if err := p.receive(new(bool)); err != nil {
-			return err
-		}
-		h, err := client.Lock(ctx, "resource", nil)
-		if err != nil {
-			return err
-		}
-		granted, err := monotonic()
-		if err := errors.Join(err, h.Unlock(ctx)); err != nil {
-			return err
-		}
-		if err := p.send(granted); err != nil {
-			return err
-		}
+		check(p.receive(new(bool)))
+		h := must(client.Lock(ctx, "resource", nil))
+		granted := must(monotonic())
+		check(h.Unlock(ctx))
+		check(p.send(granted))
 	}
 }

@@ -42,14 +42,11 @@ type idleReport struct {
 // measureIdle tells what it costs a process to wait, with a goroutine for each
 // of many resources, or with all for one, while another process holds and
 // nothing happens.
-func measureIdle(ctx context.Context, dir string) ([]result, error) {
+func measureIdle(ctx context.Context, dir string) []result {
 	var results []result
 	for _, one := range []bool{true, false} {
 		setup := idleSetup{File: filepath.Join(dir, fmt.Sprint(one)), OneResource: one, For: scaled(idleFor)}
-		got, err := idle(ctx, setup)
-		if err != nil {
-			return nil, err
-		}
+		got := idle(ctx, setup)
 		of := "of a resource each"
 		if one {
 			of = "of one resource"
@@ -63,66 +60,47 @@ func measureIdle(ctx context.Context, dir string) ([]result, error) {
 				got.Busy.Round(time.Millisecond), got.Took.Seconds(), got.Calls),
 		})
 	}
-	return results, nil
+	return results
 }
 
-func idle(ctx context.Context, setup idleSetup) (got idleReport, err error) {
+func idle(ctx context.Context, setup idleSetup) (got idleReport) {
 	// In this order: the holder must hold when the other begins to wait.
 	for _, name := range []string{"holder", "idle"} {
-		w, err := startWorker(ctx, name)
-		if err != nil {
-			return got, err
-		}
-		defer func() { err = errors.Join(err, w.stop()) }()
-		if err := w.send(setup); err != nil {
-			return got, err
-		}
-		if err := w.receive(&got); err != nil {
-			return got, err
-		}
+		w := startWorker(ctx, name)
+		defer finish(w.stop)
+		check(w.send(setup))
+		check(w.receive(&got))
 	}
-	return got, nil
+	return got
 }
 
 // workHolder holds all resources until it is told to stop.
-func workHolder(ctx context.Context, p *peer) (err error) {
+func workHolder(ctx context.Context, p *peer) {
 	var setup idleSetup
-	if err := p.receive(&setup); err != nil {
-		return err
-	}
-	store, err := sqlitelock.Open(ctx, setup.File, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	check(p.receive(&setup))
+	store := must(sqlitelock.Open(ctx, setup.File, nil))
+	defer finish(store.Close)
 	client := holdfast.New(store, nil)
-	defer func() { err = errors.Join(err, client.Close()) }()
+	defer finish(client.Close)
 	for i := range idleWaiters {
 		_, err := client.TryLock(ctx, setup.resource(i), &holdfast.LockOptions{TTL: time.Hour})
-		if err != nil && !(setup.OneResource && errors.Is(err, holdfast.ErrHeld)) {
-			return err
+		if !setup.OneResource || !errors.Is(err, holdfast.ErrHeld) {
+			check(err)
 		}
 	}
-	if err := p.send(idleReport{}); err != nil {
-		return err
-	}
-	return p.receive(new(bool)) // the end
+	check(p.send(idleReport{}))
+	check(p.receive(new(bool))) // the end
 }
 
 // workIdle waits, and says what that cost.
-func workIdle(ctx context.Context, p *peer) (err error) {
+func workIdle(ctx context.Context, p *peer) {
 	var setup idleSetup
-	if err := p.receive(&setup); err != nil {
-		return err
-	}
-	s, err := sqlitelock.Open(ctx, setup.File, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	check(p.receive(&setup))
+	s := must(sqlitelock.Open(ctx, setup.File, nil))
+	defer finish(s.Close)
 	store := &counted{Store: s}
 	client := holdfast.New(store, nil)
-	defer func() { err = errors.Join(err, client.Close()) }()
+	defer finish(client.Close)
 	wait, endWait := context.WithCancel(ctx)
 	defer endWait()
 	var begun atomic.Int64
@@ -142,50 +120,36 @@ func workIdle(ctx context.Context, p *peer) (err error) {
 	for begun.Load() < idleWaiters || store.acquires.Load() < 2*heads {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := placed(ctx, s, heads); err != nil {
-		return err
-	}
-	got, err := idleTime(store, setup.For)
-	if err != nil {
-		return err
-	}
+	placed(ctx, s, heads)
+	got := idleTime(store, setup.For)
 	endWait()
 	for range idleWaiters {
 		if err := <-outcomes; !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("a waiter did not wait: %w", err)
+			failf("a waiter did not wait: %w", err)
 		}
 	}
-	return p.send(got)
+	check(p.send(got))
 }
 
 // placed returns when so many have their place in the store's queue. They take it after
 // a second, and keep it for a minute.
-func placed(ctx context.Context, s driver.Store, waiters int64) error {
-	for {
+func placed(ctx context.Context, s driver.Store, waiters int64) {
+	for n := int64(0); n < waiters; {
 		time.Sleep(time.Second)
-		var n int64
+		n = 0
 		for _, err := range driver.Waiters(ctx, s, driver.Filter{}) {
-			if err != nil {
-				return err
-			}
+			check(err)
 			n++
-		}
-		if n >= waiters {
-			return nil
 		}
 	}
 }
 
 // idleTime is what this process needs while the time passes.
-func idleTime(store *counted, lasts time.Duration) (idleReport, error) {
-	busy, err := processorTime()
-	if err != nil {
-		return idleReport{}, err
-	}
+func idleTime(store *counted, lasts time.Duration) idleReport {
+	busy := must(processorTime())
 	calls, start := store.all(), time.Now()
 	time.Sleep(lasts)
 	got := idleReport{Took: time.Since(start), Calls: store.all() - calls}
-	after, err := processorTime()
-	got.Busy = after - busy
-	return got, err
+	got.Busy = must(processorTime()) - busy
+	return got
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -25,28 +24,21 @@ var heldTTLs = []time.Duration{3 * time.Second, 6 * time.Second, 9 * time.Second
 
 // measureKeepAlive lets one Client keep many holds alive, in real time: what it
 // asks the store, how many goroutines that takes, and how much memory.
-func measureKeepAlive(ctx context.Context, _ string) (_ []result, err error) {
+func measureKeepAlive(ctx context.Context, _ string) []result {
 	names := make([]string, heldTotal)
 	for i := range names {
 		names[i] = fmt.Sprintf("resource-%d", i)
 	}
-	ofStore, err := storeMemory(ctx, names)
-	if err != nil {
-		return nil, err
-	}
+	ofStore := storeMemory(ctx, names)
 
 	holds := make([]*holdfast.Hold, 0, heldTotal)
 	before := heap()
 	store := &counted{Store: memlock.New(nil)}
 	client := holdfast.New(store, nil)
-	defer func() { err = errors.Join(err, client.Close()) }()
-	if holds, err = startMany(ctx, client, names[:10], holds); err != nil {
-		return nil, err
-	}
+	defer finish(client.Close)
+	holds = startMany(ctx, client, names[:10], holds)
 	few := sampleGoroutines(ctx, time.Second)
-	if holds, err = startMany(ctx, client, names[10:], holds); err != nil {
-		return nil, err
-	}
+	holds = startMany(ctx, client, names[10:], holds)
 	calls := store.renewals.Load()
 	start := time.Now()
 	many := sampleGoroutines(ctx, watchOver)
@@ -55,7 +47,7 @@ func measureKeepAlive(ctx context.Context, _ string) (_ []result, err error) {
 	memory := float64(heap()-before) - ofStore
 	for _, h := range holds {
 		if cause := context.Cause(h.Context()); cause != nil {
-			return nil, fmt.Errorf("a hold was lost: %w", cause)
+			failf("a hold was lost: %w", cause)
 		}
 	}
 
@@ -83,12 +75,12 @@ func measureKeepAlive(ctx context.Context, _ string) (_ []result, err error) {
 		Limit: 1.5,
 		Detail: fmt.Sprintf("heap after GC with Context().Done() taken of each, without the %.2f KiB each that the store in memory keeps when asked without a Client",
 			ofStore/heldTotal/1024),
-	}}, nil
+	}}
 }
 
 // startMany locks all names at random times within startOver. The result is
 // appended to holds.
-func startMany(ctx context.Context, client *holdfast.Client, names []string, holds []*holdfast.Hold) ([]*holdfast.Hold, error) {
+func startMany(ctx context.Context, client *holdfast.Client, names []string, holds []*holdfast.Hold) []*holdfast.Hold {
 	at := make([]time.Duration, len(names))
 	for i := range at {
 		at[i] = rand.N(startOver)
@@ -97,34 +89,29 @@ func startMany(ctx context.Context, client *holdfast.Client, names []string, hol
 	start := time.Now()
 	for i, name := range names {
 		time.Sleep(at[i] - time.Since(start))
-		h, err := client.Lock(ctx, name, &holdfast.LockOptions{TTL: heldTTLs[rand.N(len(heldTTLs))]})
-		if err != nil {
-			return nil, err
-		}
+		h := must(client.Lock(ctx, name, &holdfast.LockOptions{TTL: heldTTLs[rand.N(len(heldTTLs))]}))
 		h.Context().Done() // makes the channel
 		holds = append(holds, h)
 	}
-	return holds, nil
+	return holds
 }
 
 // storeMemory returns how much memory the store needs for the same holds when it
 // is asked directly.
-func storeMemory(ctx context.Context, names []string) (float64, error) {
+func storeMemory(ctx context.Context, names []string) float64 {
 	before := heap()
 	store := memlock.New(nil)
 	// What the Client puts into each request, the same strings each time.
 	details := driver.Details{Owner: "owner", Host: "host"}
 	for _, name := range names {
-		_, err := store.Acquire(ctx, driver.AcquireRequest{
+		must(store.Acquire(ctx, driver.AcquireRequest{
 			Resource: name, LockID: driver.NewHoldID().String(), HoldID: driver.NewHoldID(),
 			TTL: time.Minute, Details: details,
-		})
-		if err != nil {
-			return 0, err
-		}
+		}))
 	}
 	used := float64(heap() - before)
-	return used, store.Close()
+	check(store.Close())
+	return used
 }
 
 // heap returns how many bytes are in use.

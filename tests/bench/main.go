@@ -24,7 +24,7 @@ import (
 // measure is one measurement, of one or several targets.
 type measure struct {
 	name string
-	run  func(ctx context.Context, dir string) ([]result, error)
+	run  func(ctx context.Context, dir string) []result
 }
 
 // measures are run in this order. Each has a file of its own. That of whole
@@ -58,8 +58,8 @@ var measures = []measure{
 	{"top", measureTop},
 }
 
-// serveMeasures are those of the server, which are kept by themselves: they take as long as
-// all others.
+// serveMeasures measure the server. Their results are kept apart, because they take as long
+// as all others.
 var serveMeasures = []measure{
 	{"serve-pair", measureServePair},
 	{"serve-etcd", measureServeEtcd},
@@ -67,7 +67,7 @@ var serveMeasures = []measure{
 	{"serve-rates", measureServeRates},
 }
 
-// dashboardMeasures are those of watching a server, which take minutes too.
+// dashboardMeasures measure what watching a server costs, which takes minutes too.
 var dashboardMeasures = []measure{{"dashboard", measureDashboard}}
 
 // small is whether only to try that each measurement runs to its end: in few rounds, for a
@@ -83,7 +83,7 @@ func scaled[T int | time.Duration](n T) T {
 }
 
 // workers are what this program does when it was started by itself.
-var workers = map[string]func(ctx context.Context, p *peer) error{
+var workers = map[string]func(ctx context.Context, p *peer){
 	"pair":   workPair,
 	"waiter": workWaiter,
 	"holder": workHolder,
@@ -188,14 +188,14 @@ func runAgain(ctx context.Context, m measure) ([]result, error) {
 	return results, nil
 }
 
-// runOne gives the measurement a folder of its own.
+// runOne gives the measurement a folder of its own, and returns its failure.
 func runOne(ctx context.Context, m measure) (_ []result, err error) {
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return m.run(ctx, dir)
+	defer func() { err = errors.Join(failedBy(recover()), os.RemoveAll(dir)) }()
+	return m.run(ctx, dir), nil
 }
 
 func names(of []measure) []string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -14,13 +13,13 @@ import (
 // measureMemoryPair compares Lock and Unlock of the store in memory, which does
 // next to nothing itself, with a context made and cancelled: what the Client
 // costs.
-func measureMemoryPair(ctx context.Context, _ string) (_ []result, err error) {
+func measureMemoryPair(ctx context.Context, _ string) []result {
 	client := holdfast.New(memlock.New(nil), nil)
-	defer func() { err = errors.Join(err, client.Close()) }()
+	defer finish(client.Close)
 	// Rounds so short that most run uninterrupted, both sides about equally long.
 	const rounds, eachBare, each = 2000, 1000, 70
 	var bare, locks []time.Duration
-	err = inTurns(rounds, func(counts bool) error {
+	inTurns(rounds, func(counts bool) {
 		start := time.Now()
 		for range eachBare {
 			_, cancel := context.WithCancelCause(context.Background())
@@ -29,26 +28,16 @@ func measureMemoryPair(ctx context.Context, _ string) (_ []result, err error) {
 		if counts {
 			bare = append(bare, time.Since(start)/eachBare)
 		}
-		return nil
-	}, func(counts bool) error {
+	}, func(counts bool) {
 		start := time.Now()
 		for range each {
-			if err := lockAndUnlock(ctx, client, "resource"); err != nil {
-				return err
-			}
+			check(lockAndUnlock(ctx, client, "resource"))
 		}
 		if counts {
 			locks = append(locks, time.Since(start)/each)
 		}
-		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	allocations, _, err := allocated(10_000, func() error { return lockAndUnlock(ctx, client, "resource") })
-	if err != nil {
-		return nil, err
-	}
+	allocations, _ := allocated(10_000, func() error { return lockAndUnlock(ctx, client, "resource") })
 	return []result{{
 		What:   "memory, Lock and Unlock per WithCancelCause and cancel, 1 goroutine",
 		Value:  float64(median(locks)) / float64(median(bare)),
@@ -59,19 +48,17 @@ func measureMemoryPair(ctx context.Context, _ string) (_ []result, err error) {
 		Value:  allocations,
 		Limit:  15,
 		Detail: "mean of 10,000",
-	}}, nil
+	}}
 }
 
 // allocated returns how many allocations f makes, and of how many bytes, on average.
-func allocated(times int, f func() error) (count, bytes float64, err error) {
+func allocated(times int, f func() error) (count, bytes float64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range times {
-		if err := f(); err != nil {
-			return 0, 0, err
-		}
+		check(f())
 	}
 	runtime.ReadMemStats(&after)
 	of := func(before, after uint64) float64 { return float64(after-before) / float64(times) }
-	return of(before.Mallocs, after.Mallocs), of(before.TotalAlloc, after.TotalAlloc), nil
+	return of(before.Mallocs, after.Mallocs), of(before.TotalAlloc, after.TotalAlloc)
 }

@@ -32,20 +32,14 @@ func (db *mongoDB) row() string {
 }
 
 // openMongo connects. The monitor may be nil: one that listens takes its time.
-func openMongo(ctx context.Context, monitor *event.CommandMonitor) (*mongoDB, error) {
-	engine, err := engines.StartMongoDB(ctx)
-	if err != nil {
-		return nil, err
-	}
-	client, err := mongo.Connect(options.Client().ApplyURI(engine.URL).SetMonitor(monitor))
-	if err != nil {
-		return nil, err
-	}
+func openMongo(ctx context.Context, monitor *event.CommandMonitor) *mongoDB {
+	engine := must(engines.StartMongoDB(ctx))
+	client := must(mongo.Connect(options.Client().ApplyURI(engine.URL).SetMonitor(monitor)))
 	db := &mongoDB{Database: client.Database(engines.Name()), server: "a server of MongoDB"}
 	if engine.Emulated {
 		db.server = emulator
 	}
-	return db, nil
+	return db
 }
 
 // close drops the database.
@@ -57,12 +51,11 @@ func (db *mongoDB) close() error {
 
 // lockIn returns a Client of a store in a collection, which has been used once:
 // what the Client asks at first is done. close closes both.
-func (db *mongoDB) lockIn(ctx context.Context, collection string) (client *holdfast.Client, store *mongolock.Store, close func() error, err error) {
+func (db *mongoDB) lockIn(ctx context.Context, collection string) (client *holdfast.Client, store *mongolock.Store, close func() error) {
 	store = mongolock.New(db.Collection(collection), nil)
 	client = holdfast.New(store, nil)
 	close = func() error { return errors.Join(client.Close(), store.Close()) }
-	if err := lockAndUnlock(ctx, client, "first"); err != nil {
-		return nil, nil, nil, errors.Join(err, close())
-	}
-	return client, store, close, nil
+	defer undo(close)
+	check(lockAndUnlock(ctx, client, "first"))
+	return client, store, close
 }

@@ -32,9 +32,9 @@ type bareStatement struct{ filter, update, fields, collation []byte }
 
 // recordMongo lets mongolock lock and unlock a resource and keeps what it sent. A
 // lock in mode Shared has no limit.
-func recordMongo(ctx context.Context, resource string, mode driver.Mode) (_ *bareMongo, err error) {
+func recordMongo(ctx context.Context, resource string, mode driver.Mode) *bareMongo {
 	b := &bareMongo{}
-	db, err := openMongo(ctx, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+	db := openMongo(ctx, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
 		switch e.CommandName {
 		case "findAndModify":
 			b.acquire = bareStatement{
@@ -48,38 +48,27 @@ func recordMongo(ctx context.Context, resource string, mode driver.Mode) (_ *bar
 			}
 		}
 	}})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	client, _, closeLocks, err := db.lockIn(ctx, "locks")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeLocks()) }()
+	defer finish(db.close)
+	client, _, closeLocks := db.lockIn(ctx, "locks")
+	defer finish(closeLocks)
 	lock := client.Lock
 	if mode == driver.Shared {
 		lock = client.RLock
 	}
-	h, err := lock(ctx, resource, nil)
-	if err != nil {
-		return nil, err
-	}
+	h := must(lock(ctx, resource, nil))
 	b.holdID = []byte(h.ID().String())
 	b.token = encodedInt(int64(h.Token()))
-	if err := h.Unlock(ctx); err != nil {
-		return nil, err
-	}
+	check(h.Unlock(ctx))
 	for _, s := range []*bareStatement{&b.acquire, &b.release} {
 		s.keep()
 		if !bytes.Contains(s.update, b.holdID) {
-			return nil, fmt.Errorf("no hold ID in a statement: %s", s.update)
+			failf("no hold ID in a statement: %s", s.update)
 		}
 	}
 	if !bytes.Contains(b.release.update, b.token) {
-		return nil, fmt.Errorf("no token in the statement of an unlock: %s", b.release.update)
+		failf("no token in the statement of an unlock: %s", b.release.update)
 	}
-	return b, nil
+	return b
 }
 
 // keep copies what the driver reuses.

@@ -43,24 +43,18 @@ func (c *commands) take() (names []string, bytes int) {
 }
 
 // measureMongoCommands counts the commands that operations send.
-func measureMongoCommands(ctx context.Context, _ string) (_ []result, err error) {
+func measureMongoCommands(ctx context.Context, _ string) []result {
 	var sent commands
-	db, err := openMongo(ctx, sent.monitor())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	client, store, closeLocks, err := db.lockIn(ctx, "locks")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeLocks()) }()
+	db := openMongo(ctx, sent.monitor())
+	defer finish(db.close)
+	client, store, closeLocks := db.lockIn(ctx, "locks")
+	defer finish(closeLocks)
 
 	var results []result
-	count := func(what string, do func() error) error {
+	count := func(what string, do func() error) {
 		sent.take()
 		if err := do(); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			failf("%s: %w", what, err)
 		}
 		names, bytes := sent.take()
 		slices.Sort(names)
@@ -70,50 +64,38 @@ func measureMongoCommands(ctx context.Context, _ string) (_ []result, err error)
 			Limit:  1,
 			Detail: fmt.Sprintf("%s, of %.1f kB together", strings.Join(slices.Compact(names), ", "), float64(bytes)/1000),
 		})
-		return nil
 	}
 	var h *holdfast.Hold
-	lock := func() error { h, err = client.Lock(ctx, "resource", nil); return err }
+	lock := func() (err error) {
+		h, err = client.Lock(ctx, "resource", nil)
+		return err
+	}
 	refused := func() error {
 		if _, err := client.TryLock(ctx, "resource", nil); !errors.Is(err, holdfast.ErrHeld) {
 			return fmt.Errorf("want a refusal: %w", err)
 		}
 		return nil
 	}
-	renewals, err := holdMany(ctx, store, 0)
-	if err != nil {
-		return nil, err
-	}
-	renew := func() error {
-		results, err := store.Renew(ctx, renewals)
-		for _, r := range results {
-			err = errors.Join(err, r.Err)
-		}
-		return err
-	}
-	return results, errors.Join(
-		count("an acquire of a new resource", lock),
-		count("an acquire that is refused", refused),
-		count("a release", func() error { return h.Unlock(ctx) }),
-		count("an acquire", lock),
-		count(fmt.Sprintf("%d renewals", renewalsPerBatch), renew),
-	)
+	renewals := holdMany(ctx, store, 0)
+	count("an acquire of a new resource", lock)
+	count("an acquire that is refused", refused)
+	count("a release", func() error { return h.Unlock(ctx) })
+	count("an acquire", lock)
+	count(fmt.Sprintf("%d renewals", renewalsPerBatch), func() error { return renew(ctx, store, renewals) })
+	return results
 }
 
 // holdMany takes what a batch of renewals is about, the resources from a number on.
-func holdMany(ctx context.Context, store driver.Store, from int) ([]driver.RenewRequest, error) {
+func holdMany(ctx context.Context, store driver.Store, from int) []driver.RenewRequest {
 	renewals := make([]driver.RenewRequest, renewalsPerBatch)
 	for i := range renewals {
 		q := driver.AcquireRequest{
 			Resource: fmt.Sprintf("batch-%d", from+i), LockID: driver.NewHoldID().String(), HoldID: driver.NewHoldID(), TTL: time.Hour,
 		}
-		g, err := store.Acquire(ctx, q)
-		if err != nil {
-			return nil, err
-		}
+		g := must(store.Acquire(ctx, q))
 		renewals[i] = driver.RenewRequest{TTL: time.Hour, HoldRef: driver.HoldRef{
 			Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token,
 		}}
 	}
-	return renewals, nil
+	return renewals
 }

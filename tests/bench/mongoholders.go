@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,46 +17,25 @@ var manyHolders = []int{1, 100, 1000}
 
 // measureMongoHolders compares RLock and RUnlock of one more holder with the same
 // two statements sent bare, on the same document, which has few and many holders.
-func measureMongoHolders(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openMongo(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	client, store, closeLocks, err := db.lockIn(ctx, "locks")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeLocks()) }()
+func measureMongoHolders(ctx context.Context, _ string) []result {
+	db := openMongo(ctx, nil)
+	defer finish(db.close)
+	client, store, closeLocks := db.lockIn(ctx, "locks")
+	defer finish(closeLocks)
 	var results []result
 	var allocations []float64
 	var pairs, changes []time.Duration // medians
 	for _, n := range manyHolders {
 		resource := fmt.Sprintf("shared by %d", n)
-		if err := share(ctx, store, db.Collection("locks"), resource, n); err != nil {
-			return nil, err
-		}
-		b, err := recordMongo(ctx, resource, driver.Shared)
-		if err != nil {
-			return nil, err
-		}
-		b = b.in(db.Collection("locks"))
+		share(ctx, store, db.Collection("locks"), resource, n)
+		b := recordMongo(ctx, resource, driver.Shared).in(db.Collection("locks"))
 		pair := func() error { return shareAndUnlock(ctx, client, resource) }
 		rounds := min(400, 60_000/n) // a thousand take a while
-		ours, bare, err := timesInTurns(rounds, pair, func() error { return b.lockAndUnlock(ctx) })
-		if err != nil {
-			return nil, err
-		}
-		_, made, err := allocated(20, pair)
-		if err != nil {
-			return nil, err
-		}
+		ours, bare := timesInTurns(rounds, pair, func() error { return b.lockAndUnlock(ctx) })
+		_, made := allocated(20, pair)
 		allocations = append(allocations, made)
 		change := func() error { return pushAndPull(ctx, db.Collection("locks"), resource) }
-		again, least, err := timesInTurns(rounds, pair, change)
-		if err != nil {
-			return nil, err
-		}
+		again, least := timesInTurns(rounds, pair, change)
 		pairs, changes = append(pairs, median(again)), append(changes, median(least))
 		results = append(results, result{
 			What:    fmt.Sprintf("MongoDB, RLock and Unlock beside %d holders per the same two statements sent bare", n),
@@ -80,7 +58,7 @@ func measureMongoHolders(ctx context.Context, _ string) (_ []result, err error) 
 		Value:  allocations[last] / allocations[0],
 		Limit:  1.2,
 		Detail: fmt.Sprintf("%.1f kB and %.1f kB allocated by the process, replies included", allocations[last]/1000, allocations[0]/1000),
-	}), nil
+	})
 }
 
 func shareAndUnlock(ctx context.Context, client *holdfast.Client, resource string) error {
@@ -105,29 +83,23 @@ func pushAndPull(ctx context.Context, coll *mongo.Collection, resource string) e
 }
 
 // share gives the resource n holders: copies of one, but for the IDs.
-func share(ctx context.Context, store driver.Store, coll *mongo.Collection, resource string, n int) error {
-	_, err := store.Acquire(ctx, driver.AcquireRequest{
+func share(ctx context.Context, store driver.Store, coll *mongo.Collection, resource string, n int) {
+	must(store.Acquire(ctx, driver.AcquireRequest{
 		Resource: resource, LockID: "first", HoldID: driver.NewHoldID(), Mode: driver.Shared, TTL: time.Hour,
 		Details: driver.Details{Owner: "owner", Host: "host"},
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	var doc struct {
 		Shared struct {
 			Locks []bson.D `bson:"locks"`
 		} `bson:"shared"`
 	}
 	filter := bson.D{{Key: "resource", Value: resource}}
-	if err := coll.FindOne(ctx, filter).Decode(&doc); err != nil {
-		return err
-	}
+	check(coll.FindOne(ctx, filter).Decode(&doc))
 	locks := make(bson.A, n)
 	for i := range locks {
 		locks[i] = with(doc.Shared.Locks[0], "_id", bson.NewObjectID(), "lockId", fmt.Sprintf("holder-%d", i), "holdId", driver.NewHoldID().String())
 	}
-	_, err = coll.UpdateOne(ctx, filter, bson.D{{Key: "$set", Value: bson.D{
+	must(coll.UpdateOne(ctx, filter, bson.D{{Key: "$set", Value: bson.D{
 		{Key: "shared.count", Value: n}, {Key: "shared.locks", Value: locks},
-	}}})
-	return err
+	}}}))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -15,29 +14,18 @@ const manyDocuments = 100_000
 
 // measureMongoResources compares the time to lock and unlock a resource, chosen at
 // random, in a collection with many and in one with few.
-func measureMongoResources(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openMongo(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
+func measureMongoResources(ctx context.Context, _ string) []result {
+	db := openMongo(ctx, nil)
+	defer finish(db.close)
 	var pairs [2]func() error
 	for i, size := range []int{1, scaled(manyDocuments)} {
 		collection := fmt.Sprintf("locks-%d", size)
-		client, _, closeLocks, err := db.lockIn(ctx, collection)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, closeLocks()) }()
-		if err := copyDocument(ctx, db.Collection(collection), size); err != nil {
-			return nil, err
-		}
+		client, _, closeLocks := db.lockIn(ctx, collection)
+		defer finish(closeLocks)
+		copyDocument(ctx, db.Collection(collection), size)
 		pairs[i] = func() error { return lockAndUnlock(ctx, client, resourceName(rand.N(size))) }
 	}
-	few, many, err := timesInTurns(1000, pairs[0], pairs[1])
-	if err != nil {
-		return nil, err
-	}
+	few, many := timesInTurns(1000, pairs[0], pairs[1])
 	return []result{{
 		What:  "MongoDB, Lock and Unlock among 100,000 resources per that among 2",
 		Value: float64(median(many)) / float64(median(few)),
@@ -45,42 +33,36 @@ func measureMongoResources(ctx context.Context, _ string) (_ []result, err error
 		Detail: fmt.Sprintf("medians of %d in turns: %.2f ms and %.2f ms; p99 %.2f ms and %.2f ms on %s; resources at random, the documents copies of one that mongolock wrote",
 			len(many), milliseconds(median(many)), milliseconds(median(few)),
 			milliseconds(quantile(many, 0.99)), milliseconds(quantile(few, 0.99)), db.server),
-	}}, nil
+	}}
 }
 
 // timesInTurns does both so often, in turns, and returns how long each took.
-func timesInTurns(rounds int, a, b func() error) (as, bs []time.Duration, err error) {
-	timed := func(do func() error, times *[]time.Duration) func(bool) error {
-		return func(counts bool) error {
+func timesInTurns(rounds int, a, b func() error) (as, bs []time.Duration) {
+	timed := func(do func() error, times *[]time.Duration) func(bool) {
+		return func(counts bool) {
 			start := time.Now()
-			err := do()
+			check(do())
 			if counts {
 				*times = append(*times, time.Since(start))
 			}
-			return err
 		}
 	}
-	err = inTurns(rounds, timed(a, &as), timed(b, &bs))
-	return as, bs, err
+	inTurns(rounds, timed(a, &as), timed(b, &bs))
+	return as, bs
 }
 
 // copyDocument makes that many documents of the one that is there.
-func copyDocument(ctx context.Context, coll *mongo.Collection, n int) error {
+func copyDocument(ctx context.Context, coll *mongo.Collection, n int) {
 	var doc bson.D
-	if err := coll.FindOne(ctx, bson.D{}).Decode(&doc); err != nil {
-		return err
-	}
+	check(coll.FindOne(ctx, bson.D{}).Decode(&doc))
 	const part = 1000
 	for i := 0; i < n; i += part {
 		var docs []any
 		for j := i; j < min(i+part, n); j++ {
 			docs = append(docs, with(doc, "_id", bson.NewObjectID(), "resource", resourceName(j)))
 		}
-		if _, err := coll.InsertMany(ctx, docs); err != nil {
-			return err
-		}
+		must(coll.InsertMany(ctx, docs))
 	}
-	return nil
 }
 
 // with is a copy of the document with other values of fields.

@@ -29,30 +29,19 @@ type postgresDB struct {
 }
 
 // openPostgres makes the database, and has locked once: the schema is there.
-func openPostgres(ctx context.Context) (_ *postgresDB, err error) {
-	engine, err := engines.StartPostgres(ctx)
-	if err != nil {
-		return nil, err
-	}
+func openPostgres(ctx context.Context) *postgresDB {
+	engine := must(engines.StartPostgres(ctx))
 	db := &postgresDB{server: engine.URL, name: engines.Name(), sent: &statementCounter{}}
-	if err := db.admin(ctx, "CREATE DATABASE"); err != nil {
-		return nil, err
-	}
-	config, err := pgxpool.ParseConfig(engine.URL)
-	if err != nil {
-		return nil, errors.Join(err, db.admin(ctx, "DROP DATABASE"))
-	}
+	config := must(pgxpool.ParseConfig(engine.URL))
 	config.ConnConfig.Database = db.name
 	config.ConnConfig.Tracer = db.sent
-	if db.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, errors.Join(err, db.admin(ctx, "DROP DATABASE"))
-	}
+	db.pool = must(pgxpool.NewWithConfig(ctx, config)) // connects when it is used
 	db.store = pglock.New(db.pool, nil)
 	db.locks = holdfast.New(db.store, nil)
-	if err := lockAndUnlock(ctx, db.locks, "first"); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
-	return db, nil
+	check(db.admin(ctx, "CREATE DATABASE"))
+	defer undo(db.close)
+	check(lockAndUnlock(ctx, db.locks, "first"))
+	return db
 }
 
 // admin runs a statement about the database.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,29 +17,28 @@ const (
 
 // measurePostgresHandOver lets many wait for one lock and measures how long after an
 // unlock the next one is granted it.
-func measurePostgresHandOver(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openPostgres(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
+func measurePostgresHandOver(ctx context.Context, _ string) []result {
+	db := openPostgres(ctx)
+	defer finish(db.close)
 	var results []result
-	for _, clients := range []int{1, 8} {
-		took, err := crowd(ctx, clients, func() *holdfast.Client { return holdfast.New(db.store, nil) })
-		if err != nil {
-			return nil, err
+	for _, n := range []int{1, 8} {
+		clients := make([]*holdfast.Client, n)
+		for i := range clients {
+			clients[i] = holdfast.New(db.store, nil)
+			defer finish(clients[i].Close)
 		}
+		took := crowd(ctx, clients)
 		results = append(results, result{
-			What:  fmt.Sprintf("PostgreSQL, hand-over among %d waiters in %s, p99", postgresWaiters, clientsOf(clients)),
+			What:  fmt.Sprintf("PostgreSQL, hand-over among %d waiters in %s, p99", postgresWaiters, clientsOf(n)),
 			Value: milliseconds(quantile(took, 0.99)),
 			Unit:  "ms",
 			Limit: 25,
 			Detail: fmt.Sprintf("%d hand-overs, from before Unlock to the next grant: p50 %.1f ms, p99 %.1f ms, longest %.1f ms",
 				len(took), milliseconds(median(took)), milliseconds(quantile(took, 0.99)), milliseconds(slices.Max(took))),
-			Points: timePoints("hand-overs", fmt.Sprintf("PostgreSQL, %d waiters in %s", postgresWaiters, clientsOf(clients)), took),
+			Points: timePoints("hand-overs", fmt.Sprintf("PostgreSQL, %d waiters in %s", postgresWaiters, clientsOf(n)), took),
 		})
 	}
-	return results, nil
+	return results
 }
 
 func clientsOf(n int) string {
@@ -52,37 +50,23 @@ func clientsOf(n int) string {
 
 // crowd lets goroutines lock and unlock one resource, and returns how long each
 // hand-over took.
-func crowd(ctx context.Context, clients int, open func() *holdfast.Client) (took []time.Duration, err error) {
-	var all sync.WaitGroup
+func crowd(ctx context.Context, clients []*holdfast.Client) (took []time.Duration) {
 	var mu sync.Mutex // for the race detector, which does not know that there is a lock
 	var unlocked time.Time
-	errs := make([]error, postgresWaiters)
-	for c := range clients {
-		client := open()
-		defer func() { err = errors.Join(err, client.Close()) }()
-		for i := range postgresWaiters / clients {
-			all.Go(func() {
-				mine := &errs[c*postgresWaiters/clients+i]
-				for *mine == nil {
-					var h *holdfast.Hold
-					if h, *mine = client.Lock(ctx, "crowded", nil); *mine != nil {
-						return
-					}
-					granted := time.Now()
-					mu.Lock()
-					if !unlocked.IsZero() {
-						took = append(took, granted.Sub(unlocked))
-					}
-					enough := len(took) >= scaled(postgresHandOvers)
-					unlocked = time.Now()
-					mu.Unlock()
-					if *mine = h.Unlock(ctx); enough {
-						return
-					}
-				}
-			})
+	atOnce(postgresWaiters, func(i int) {
+		client := clients[i%len(clients)]
+		for enough := false; !enough; {
+			h := must(client.Lock(ctx, "crowded", nil))
+			granted := time.Now()
+			mu.Lock()
+			if !unlocked.IsZero() {
+				took = append(took, granted.Sub(unlocked))
+			}
+			enough = len(took) >= scaled(postgresHandOvers)
+			unlocked = time.Now()
+			mu.Unlock()
+			check(h.Unlock(ctx))
 		}
-	}
-	all.Wait()
-	return took, errors.Join(errs...)
+	})
+	return took
 }

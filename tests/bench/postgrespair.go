@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,19 +16,11 @@ const postgresRounds = 60
 
 // measurePostgresPair compares Lock and Unlock with the same two statements sent
 // bare, and with two bare upserts of a row.
-func measurePostgresPair(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openPostgres(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	b, err := recordPostgres(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := db.pool.Exec(ctx, "CREATE TABLE upserts (resource text PRIMARY KEY, holder text, changed timestamptz)"); err != nil {
-		return nil, err
-	}
+func measurePostgresPair(ctx context.Context, _ string) []result {
+	db := openPostgres(ctx)
+	defer finish(db.close)
+	b := recordPostgres(ctx, db)
+	must(db.pool.Exec(ctx, "CREATE TABLE upserts (resource text PRIMARY KEY, holder text, changed timestamptz)"))
 	var results []result
 	for _, workers := range []int{1, 16} {
 		var locks, bare, upserts []func() error
@@ -48,10 +39,7 @@ func measurePostgresPair(ctx context.Context, _ string) (_ []result, err error) 
 			{"the same two statements sent bare", sameBare, 0.85, bare},
 			{"two bare upserts of a row", "two bare upserts", 0.4, upserts},
 		} {
-			ours, theirs, err := ratesInTurns(postgresRounds, rateTurn, locks, peer.work)
-			if err != nil {
-				return nil, err
-			}
+			ours, theirs := ratesInTurns(postgresRounds, rateTurn, locks, peer.work)
 			results = append(results, result{
 				What:    fmt.Sprintf("PostgreSQL, Lock and Unlock per %s, %s", peer.what, workersOf(workers)),
 				Value:   medianRatio(ours, theirs),
@@ -62,7 +50,7 @@ func measurePostgresPair(ctx context.Context, _ string) (_ []result, err error) 
 			})
 		}
 	}
-	return results, nil
+	return results
 }
 
 // twoUpserts is the least that says who holds, and that nobody does.
@@ -87,26 +75,21 @@ type barePostgres struct {
 }
 
 // recordPostgres lets pglock lock and unlock and keeps what it sent.
-func recordPostgres(ctx context.Context, db *postgresDB) (*barePostgres, error) {
+func recordPostgres(ctx context.Context, db *postgresDB) *barePostgres {
 	db.sent.keep.Store(true)
 	defer db.sent.keep.Store(false)
 	const resource = "recorded"
-	h, err := db.locks.Lock(ctx, resource, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.Unlock(ctx); err != nil {
-		return nil, err
-	}
+	h := must(db.locks.Lock(ctx, resource, nil))
+	check(h.Unlock(ctx))
 	sent := db.sent.kept
 	if len(sent) != 2 {
-		return nil, fmt.Errorf("a lock and its unlock sent %v", sent)
+		failf("a lock and its unlock sent %v", sent)
 	}
 	b := &barePostgres{db.pool, sent[0], sent[1], resource, h.ID().String(), int64(h.Token())}
 	if err := b.lockAndUnlock(ctx, "another"); err != nil {
-		return nil, fmt.Errorf("sent bare: %w; a lock and its unlock sent %v", err, sent)
+		failf("sent bare: %w; a lock and its unlock sent %v", err, sent)
 	}
-	return b, nil
+	return b
 }
 
 // lockAndUnlock is the two statements.

@@ -21,48 +21,33 @@ import (
 // queueStores open a store of each kind. close closes it, and deletes its data.
 var queueStores = []struct {
 	name string
-	open func(ctx context.Context, dir string) (s driver.Store, close func() error, err error)
+	open func(ctx context.Context, dir string) (s driver.Store, close func() error)
 }{
-	{"memory", func(context.Context, string) (driver.Store, func() error, error) {
+	{"memory", func(context.Context, string) (driver.Store, func() error) {
 		s := memlock.New(nil)
-		return s, s.Close, nil
+		return s, s.Close
 	}},
-	{"SQLite", func(ctx context.Context, dir string) (driver.Store, func() error, error) {
-		s, err := sqlitelock.Open(ctx, filepath.Join(dir, "queue.db"), nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, s.Close, nil
+	{"SQLite", func(ctx context.Context, dir string) (driver.Store, func() error) {
+		s := must(sqlitelock.Open(ctx, filepath.Join(dir, "queue.db"), nil))
+		return s, s.Close
 	}},
-	{"Redis", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
-		db, err := openRedis(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		return db.store, db.close, nil
+	{"Redis", func(ctx context.Context, _ string) (driver.Store, func() error) {
+		db := openRedis(ctx)
+		return db.store, db.close
 	}},
-	{"PostgreSQL", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
-		db, err := openPostgres(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		return db.store, db.close, nil
+	{"PostgreSQL", func(ctx context.Context, _ string) (driver.Store, func() error) {
+		db := openPostgres(ctx)
+		return db.store, db.close
 	}},
-	{"MongoDB", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
-		db, err := openMongo(ctx, nil)
-		if err != nil {
-			return nil, nil, err
-		}
+	{"MongoDB", func(ctx context.Context, _ string) (driver.Store, func() error) {
+		db := openMongo(ctx, nil)
 		s := mongolock.New(db.Collection("queue"), nil)
-		return s, func() error { return errors.Join(s.Close(), db.close()) }, nil
+		return s, func() error { return errors.Join(s.Close(), db.close()) }
 	}},
-	{"OpenSearch", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
-		node, err := openSearch(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
+	{"OpenSearch", func(ctx context.Context, _ string) (driver.Store, func() error) {
+		node := openSearch(ctx)
 		s := eslock.New(node, &eslock.Options{Index: node.index})
-		return s, func() error { return errors.Join(s.Close(), node.close()) }, nil
+		return s, func() error { return errors.Join(s.Close(), node.close()) }
 	}},
 }
 
@@ -76,89 +61,66 @@ const (
 
 // measureQueue compares how often one resource is granted to Clients that wait in turn
 // with how often without.
-func measureQueue(ctx context.Context, dir string) ([]result, error) {
+func measureQueue(ctx context.Context, dir string) []result {
 	return inQueues(ctx, dir, queueOf)
 }
 
 // measureQueueRenewals compares the renewals of a holder that many wait for with those of
 // one that nobody does.
-func measureQueueRenewals(ctx context.Context, dir string) ([]result, error) {
+func measureQueueRenewals(ctx context.Context, dir string) []result {
 	return inQueues(ctx, dir, queueRenewals)
 }
 
 // inQueues measures each kind of store.
-func inQueues(ctx context.Context, dir string, one func(ctx context.Context, name string, s driver.Store) ([]result, error)) (all []result, err error) {
+func inQueues(ctx context.Context, dir string, one func(ctx context.Context, name string, s driver.Store) []result) (all []result) {
 	for _, kind := range queueStores {
-		results, err := inQueue(ctx, dir, kind.name, kind.open, one)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", kind.name, err)
-		}
-		all = append(all, results...)
+		all = append(all, func() []result {
+			store, closeStore := kind.open(ctx, dir)
+			defer finish(closeStore)
+			if i, ok := store.(driver.Initializer); ok {
+				check(i.Init(ctx))
+			}
+			return one(ctx, kind.name, store)
+		}()...)
 	}
-	return all, nil
+	return all
 }
 
-func inQueue(
-	ctx context.Context, dir, name string, open func(context.Context, string) (driver.Store, func() error, error),
-	one func(ctx context.Context, name string, s driver.Store) ([]result, error),
-) (results []result, err error) {
-	store, closeStore, err := open(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	if i, ok := store.(driver.Initializer); ok {
-		if err := i.Init(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return one(ctx, name, store)
-}
-
-func queueOf(ctx context.Context, name string, store driver.Store) (results []result, err error) {
+func queueOf(ctx context.Context, name string, store driver.Store) (results []result) {
 	counts, least := []int{2, 8, scaled(500)}, 0.8
 	if !store.Traits().Notifies {
 		counts, least = counts[:2], 0.5
 	}
 	for _, clients := range counts {
-		plain, _, err := grants(ctx, store, clients, false)
-		if err != nil {
-			return nil, err
-		}
-		fair, asks, err := grants(ctx, store, clients, true)
-		if err != nil {
-			return nil, err
-		}
+		plain, _ := grants(ctx, store, clients, false)
+		fair, asks := grants(ctx, store, clients, true)
 		results = append(results, result{
 			What: fmt.Sprintf("%s, %d fair Clients, grants per those without Fair", name, clients), Value: fair / plain, AtLeast: true, Limit: least,
 			Detail: fmt.Sprintf("%.1f grants a second of a resource that is held for %v, %.1f without Fair; %.1f acquires a grant",
 				fair, queueHold, plain, asks),
 		})
 	}
-	return results, nil
+	return results
 }
 
 // renewalLimit is how much longer a renewal may take beside those who wait. SQLite and
 // PostgreSQL decode the queue for each of them; ADR 25 has the figures.
 var renewalLimit = map[string]float64{"memory": 2, "SQLite": 10, "Redis": 3, "PostgreSQL": 4, "MongoDB": 2}
 
-func queueRenewals(ctx context.Context, name string, store driver.Store) ([]result, error) {
+func queueRenewals(ctx context.Context, name string, store driver.Store) []result {
 	if !store.Traits().Notifies {
-		return nil, nil
+		return nil
 	}
-	alone, beside, err := renewalsBeside(ctx, store, scaled(500))
-	if err != nil {
-		return nil, err
-	}
+	alone, beside := renewalsBeside(ctx, store, scaled(500))
 	return []result{{
 		What: name + ", renewal beside 500 fair Clients per one alone, p99", Value: float64(beside) / float64(alone), Limit: renewalLimit[name],
 		Detail: fmt.Sprintf("%.2f ms and %.2f ms", milliseconds(beside), milliseconds(alone)),
-	}}, nil
+	}}
 }
 
 // grants returns how often a second Clients are granted the resource for which all of them
 // ask again and again, and how many acquires each grant takes.
-func grants(ctx context.Context, s driver.Store, clients int, fair bool) (perSecond, asks float64, err error) {
+func grants(ctx context.Context, s driver.Store, clients int, fair bool) (perSecond, asks float64) {
 	store := &queued{counted: counted{Store: s}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -184,7 +146,8 @@ func grants(ctx context.Context, s driver.Store, clients int, fair bool) (perSec
 	asks = float64(store.acquires.Load()-asksBefore) / float64(max(n, 1))
 	cancel()
 	all.Wait()
-	return float64(n) / took.Seconds(), asks, errors.Join(errs...)
+	check(errors.Join(errs...))
+	return float64(n) / took.Seconds(), asks
 }
 
 func lockFor(ctx context.Context, c *holdfast.Client, resource string, o *holdfast.LockOptions, granted *atomic.Int64) error {
@@ -207,16 +170,11 @@ func (q *queued) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.
 
 // renewalsBeside returns the 99th percentile of how long a renewal takes, alone and while
 // Clients wait in turn for the resource.
-func renewalsBeside(ctx context.Context, s driver.Store, clients int) (alone, beside time.Duration, err error) {
+func renewalsBeside(ctx context.Context, s driver.Store, clients int) (alone, beside time.Duration) {
 	holder := holdfast.New(s, &holdfast.Options{NoSweep: true})
-	defer func() { err = errors.Join(err, holder.Close()) }()
-	h, err := holder.Lock(ctx, "renewed", nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	if alone, err = renewalP99(ctx, h); err != nil {
-		return 0, 0, err
-	}
+	defer finish(holder.Close)
+	h := must(holder.Lock(ctx, "renewed", nil))
+	alone = renewalP99(ctx, h)
 	wait, cancel := context.WithCancel(ctx)
 	store := &queued{counted: counted{Store: s}}
 	var all sync.WaitGroup
@@ -233,19 +191,16 @@ func renewalsBeside(ctx context.Context, s driver.Store, clients int) (alone, be
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(scaled(queueSettles))
-	beside, err = renewalP99(ctx, h)
-	return alone, beside, err
+	return alone, renewalP99(ctx, h)
 }
 
-func renewalP99(ctx context.Context, h *holdfast.Hold) (time.Duration, error) {
+func renewalP99(ctx context.Context, h *holdfast.Hold) time.Duration {
 	took := make([]time.Duration, scaled(500))
 	for i := range took {
 		began := time.Now()
-		if err := h.Renew(ctx, time.Minute); err != nil {
-			return 0, err
-		}
+		check(h.Renew(ctx, time.Minute))
 		took[i] = time.Since(began)
 		time.Sleep(5 * time.Millisecond)
 	}
-	return quantile(took, 0.99), nil
+	return quantile(took, 0.99)
 }

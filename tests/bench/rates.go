@@ -13,30 +13,29 @@ const rateTurn = 100 * time.Millisecond
 
 // ratesInTurns lets the workers of both sides work in turns, for that long each,
 // and returns how often in a second all workers of a side did their work.
-func ratesInTurns(rounds int, turn time.Duration, a, b []func() error) (as, bs []float64, err error) {
-	rates, err := ratesOfSides(rounds, turn, a, b)
-	return rates[0], rates[1], err
+func ratesInTurns(rounds int, turn time.Duration, a, b []func() error) (as, bs []float64) {
+	rates := ratesOfSides(rounds, turn, a, b)
+	return rates[0], rates[1]
 }
 
 // ratesOfSides is ratesInTurns for any number of sides.
-func ratesOfSides(rounds int, turn time.Duration, sides ...[]func() error) (rates [][]float64, err error) {
+func ratesOfSides(rounds int, turn time.Duration, sides ...[]func() error) (rates [][]float64) {
 	rates = make([][]float64, len(sides))
-	turns := make([]func(bool) error, len(sides))
+	turns := make([]func(bool), len(sides))
 	for i, workers := range sides {
-		turns[i] = func(counts bool) error {
-			rate, err := rateOf(workers, turn)
-			if counts {
+		turns[i] = func(counts bool) {
+			if rate := rateOf(workers, turn); counts {
 				rates[i] = append(rates[i], rate)
 			}
-			return err
 		}
 	}
-	return rates, inTurns(rounds, turns...)
+	inTurns(rounds, turns...)
+	return rates
 }
 
 // rateOf lets all workers work at once, for a time and until each has finished
 // what it was at.
-func rateOf(workers []func() error, turn time.Duration) (perSecond float64, err error) {
+func rateOf(workers []func() error, turn time.Duration) (perSecond float64) {
 	var all sync.WaitGroup
 	var done atomic.Int64
 	errs := make([]error, len(workers))
@@ -50,7 +49,8 @@ func rateOf(workers []func() error, turn time.Duration) (perSecond float64, err 
 		})
 	}
 	all.Wait()
-	return float64(done.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
+	check(errors.Join(errs...))
+	return float64(done.Load()) / time.Since(start).Seconds()
 }
 
 // medianRatio compares sides that took turns, round by round: what hits both while

@@ -30,45 +30,33 @@ type redisDB struct {
 
 // openRedis opens a store by its URL, and has locked once: the server has the
 // scripts. The other client is for what the store is compared with.
-func openRedis(ctx context.Context) (*redisDB, error) {
-	return redisOf(ctx, func(storeURL, _ string, _ *redis.Client) (driver.Store, error) {
-		return driver.Open(ctx, storeURL)
+func openRedis(ctx context.Context) *redisDB {
+	return redisOf(ctx, func(storeURL, _ string, _ *redis.Client) driver.Store {
+		return must(driver.Open(ctx, storeURL))
 	})
 }
 
 // openCountedRedis opens a store that uses the client, whose round trips are counted.
-func openCountedRedis(ctx context.Context) (*redisDB, error) {
-	return redisOf(ctx, func(_, prefix string, client *redis.Client) (driver.Store, error) {
-		return redislock.New(client, &redislock.Options{Prefix: prefix}), nil
+func openCountedRedis(ctx context.Context) *redisDB {
+	return redisOf(ctx, func(_, prefix string, client *redis.Client) driver.Store {
+		return redislock.New(client, &redislock.Options{Prefix: prefix})
 	})
 }
 
-func redisOf(ctx context.Context, open func(storeURL, prefix string, client *redis.Client) (driver.Store, error)) (*redisDB, error) {
-	engine, err := engines.StartRedis(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o, err := redis.ParseURL(engine.URL)
-	if err != nil {
-		return nil, err
-	}
+func redisOf(ctx context.Context, open func(storeURL, prefix string, client *redis.Client) driver.Store) *redisDB {
+	engine := must(engines.StartRedis(ctx))
+	o := must(redis.ParseURL(engine.URL))
 	db := &redisDB{prefix: engines.Name() + ":", client: redis.NewClient(o), trips: &tripCounter{}}
-	u, err := url.Parse(engine.URL)
-	if err != nil {
-		return nil, err
-	}
+	u := must(url.Parse(engine.URL))
 	query := u.Query()
 	query.Set("prefix", db.prefix)
 	u.RawQuery = query.Encode()
 	db.url = u.String()
-	if db.store, err = open(db.url, db.prefix, db.client); err != nil {
-		return nil, err
-	}
+	db.store = open(db.url, db.prefix, db.client)
 	db.locks = holdfast.New(db.store, nil)
-	if err := lockAndUnlock(ctx, db.locks, "first"); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
-	return db, nil
+	defer undo(db.close)
+	check(lockAndUnlock(ctx, db.locks, "first"))
+	return db
 }
 
 // close deletes the keys.

@@ -11,28 +11,17 @@ import (
 
 // measureRedisHandOver measures how long after an unlock the lock is granted to a
 // Client that waits for it, compared with a round trip.
-func measureRedisHandOver(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openRedis(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	took, err := clientHandOvers(ctx, db.locks, func(trace *holdfast.Trace) *holdfast.Client {
+func measureRedisHandOver(ctx context.Context, _ string) []result {
+	db := openRedis(ctx)
+	defer finish(db.close)
+	took := clientHandOvers(ctx, db.locks, func(trace *holdfast.Trace) *holdfast.Client {
 		return holdfast.New(db.store, &holdfast.Options{Trace: trace})
 	})
-	if err != nil {
-		return nil, err
-	}
-	b, err := recordRedis(ctx, db)
-	if err != nil {
-		return nil, err
-	}
+	b := recordRedis(ctx, db)
 	var trips []time.Duration
 	for range len(took) {
 		start := time.Now()
-		if err := b.lockAndUnlock(ctx); err != nil {
-			return nil, err
-		}
+		check(b.lockAndUnlock(ctx))
 		trips = append(trips, time.Since(start)/2)
 	}
 	return []result{{
@@ -42,28 +31,25 @@ func measureRedisHandOver(ctx context.Context, _ string) (_ []result, err error)
 		Detail: fmt.Sprintf("%d hand-overs, from before Unlock to the grant: p50 %.0f µs, p99 %.0f µs; a round trip is the half of a pair of scripts, %.0f µs",
 			len(took), microseconds(median(took)), microseconds(quantile(took, 0.99)), microseconds(median(trips))),
 		Points: timePoints("hand-overs", "Redis, one waiter", took),
-	}}, nil
+	}}
 }
 
 // clientHandOvers lets another Client wait for what one holds, and measures how long
 // after each unlock it is granted.
-func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*holdfast.Trace) *holdfast.Client) (took []time.Duration, err error) {
+func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*holdfast.Trace) *holdfast.Client) (took []time.Duration) {
 	refused := make(chan struct{}, handOvers)
 	waiter := open(&holdfast.Trace{AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
 		if errors.Is(a.Err, holdfast.ErrHeld) {
 			refused <- struct{}{}
 		}
 	}})
-	defer func() { err = errors.Join(err, waiter.Close()) }()
+	defer finish(waiter.Close)
 	type grant struct {
 		at  time.Time
 		err error
 	}
 	for range scaled(handOvers) {
-		h, err := holder.Lock(ctx, "handed over", nil)
-		if err != nil {
-			return nil, err
-		}
+		h := must(holder.Lock(ctx, "handed over", nil))
 		granted := make(chan grant, 1)
 		go func() {
 			h, err := waiter.Lock(ctx, "handed over", nil)
@@ -78,18 +64,14 @@ func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*ho
 			select {
 			case <-refused:
 			case g := <-granted:
-				return nil, fmt.Errorf("granted what is held, at %v (%w)", g.at, g.err)
+				failf("granted what is held, at %v (%w)", g.at, g.err)
 			}
 		}
 		start := time.Now()
-		if err := h.Unlock(ctx); err != nil {
-			return nil, err
-		}
+		check(h.Unlock(ctx))
 		g := <-granted
-		if g.err != nil {
-			return nil, g.err
-		}
+		check(g.err)
 		took = append(took, g.at.Sub(start))
 	}
-	return took, nil
+	return took
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,22 +20,13 @@ import (
 const redisRounds = 100
 
 // measureRedisPair compares Lock and Unlock with the same two scripts sent bare.
-func measureRedisPair(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openRedis(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	b, err := recordRedis(ctx, db)
-	if err != nil {
-		return nil, err
-	}
+func measureRedisPair(ctx context.Context, _ string) []result {
+	db := openRedis(ctx)
+	defer finish(db.close)
+	b := recordRedis(ctx, db)
 	locks := []func() error{func() error { return lockAndUnlock(ctx, db.locks, "resource") }}
 	bare := []func() error{func() error { return b.lockAndUnlock(ctx) }}
-	ours, theirs, err := ratesInTurns(redisRounds, rateTurn, locks, bare)
-	if err != nil {
-		return nil, err
-	}
+	ours, theirs := ratesInTurns(redisRounds, rateTurn, locks, bare)
 	return []result{{
 		What:    "Redis, Lock and Unlock per the same two EVALSHA sent bare, 1 worker",
 		Value:   medianRatio(ours, theirs),
@@ -44,31 +34,24 @@ func measureRedisPair(ctx context.Context, _ string) (_ []result, err error) {
 		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; a redis.Client with the same options",
 			redisRounds, median(ours), median(theirs)),
 		Points: pairPoints("Redis, 1 worker", ours, sameBare, theirs),
-	}}, nil
+	}}
 }
 
 // measureRedisPeers compares Lock and Unlock with those of other libraries, each
 // worker with a resource of its own. ADR 12 says why one worker is slower.
-func measureRedisPeers(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openRedis(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
+func measureRedisPeers(ctx context.Context, _ string) []result {
+	db := openRedis(ctx)
+	defer finish(db.close)
 	var results []result
 	for workers, limit := range map[int]float64{1: 0.7, 32: 1.2, 256: 2} {
-		r, err := redisPeers(ctx, db, workers, limit)
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, r)
+		results = append(results, redisPeers(ctx, db, workers, limit))
 	}
 	slices.SortFunc(results, func(a, b result) int { return len(a.What) - len(b.What) })
-	return results, nil
+	return results
 }
 
 // redisPeers compares with the better of the others.
-func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (result, error) {
+func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) result {
 	obtainer, sync := bsm.New(db.client), redsync.New(goredis.NewPool(db.client))
 	var ours []func() error
 	peers := map[string][]func() error{}
@@ -94,10 +77,7 @@ func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (r
 	worst := result{Value: -1}
 	var detail string
 	for _, name := range []string{"bsm/redislock", "redsync"} {
-		mine, theirs, err := ratesInTurns(redisRounds, rateTurn, ours, peers[name])
-		if err != nil {
-			return result{}, err
-		}
+		mine, theirs := ratesInTurns(redisRounds, rateTurn, ours, peers[name])
 		ratio := medianRatio(mine, theirs)
 		worst.Points = append(worst.Points, pairPoints("Redis, "+workersOf(workers), mine, name, theirs)...)
 		detail += fmt.Sprintf("; %.3g times %s, with medians of %.0f and %.0f pairs per second", ratio, name, median(mine), median(theirs))
@@ -108,7 +88,7 @@ func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (r
 	worst.What = "Redis, Lock and Unlock per the better of bsm/redislock and redsync, " + workersOf(workers)
 	worst.AtLeast, worst.Limit = true, limit
 	worst.Detail = fmt.Sprintf("median ratios of %d rounds in turns%s; a redis.Client with the same options, each worker on a resource of its own", redisRounds, detail)
-	return worst, nil
+	return worst
 }
 
 // bareRedis sends the two scripts of a lock and its unlock, as redislock wrote them,
@@ -125,29 +105,21 @@ type bareRedis struct {
 const itemAt = 5
 
 // recordRedis lets redislock lock and unlock and keeps what it sent.
-func recordRedis(ctx context.Context, db *redisDB) (*bareRedis, error) {
-	other, err := openCountedRedis(ctx)
-	if err != nil {
-		return nil, err
-	}
+func recordRedis(ctx context.Context, db *redisDB) *bareRedis {
+	other := openCountedRedis(ctx)
 	other.client.AddHook(other.trips)
-	h, err := other.locks.Lock(ctx, "resource", nil)
-	if err != nil {
-		return nil, errors.Join(err, other.close())
-	}
+	defer finish(other.close)
+	h := must(other.locks.Lock(ctx, "resource", nil))
 	b := &bareRedis{client: db.client, id: h.ID().String(), token: h.Token()}
-	err = h.Unlock(ctx)
-	sent := slices.Clone(other.trips.args)
-	if err = errors.Join(err, other.close()); err != nil {
-		return nil, err
-	}
+	check(h.Unlock(ctx))
+	sent := other.trips.args
 	for _, args := range sent {
 		if len(sent) != 2 || len(args) <= itemAt || !strings.Contains(string(args[itemAt].([]byte)), b.id) {
-			return nil, fmt.Errorf("a lock and its unlock sent %v", sent)
+			failf("a lock and its unlock sent %v", sent)
 		}
 	}
 	b.acquire, b.release = sent[0], sent[1]
-	return b, nil
+	return b
 }
 
 // with is what was recorded, for another hold.

@@ -10,49 +10,42 @@ import (
 )
 
 // buildCommand builds the command holdfast and returns its file.
-func buildCommand(ctx context.Context, dir string) (string, error) {
+func buildCommand(ctx context.Context, dir string) string {
 	binary := filepath.Join(dir, "holdfast")
 	build := exec.CommandContext(ctx, "go", "build", "-C", "../../cmd/holdfast", "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
+		failf("%w\n%s", err, out)
 	}
-	return binary, nil
+	return binary
 }
 
 // measureRun compares a command run under a lock by holdfast with one run by
 // flock, from start to end. The target is a time, not a ratio, and what else the
 // machine does, such as writing the command that was just built to disk, only
 // makes it longer: of some series the quickest counts.
-func measureRun(ctx context.Context, dir string) ([]result, error) {
-	binary, err := buildCommand(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
+func measureRun(ctx context.Context, dir string) []result {
+	binary := buildCommand(ctx, dir)
 	const rounds, series = 50, 3
 	var ours, flocks []time.Duration
-	timed := func(times *[]time.Duration, name string, args ...string) func(bool) error {
-		return func(counts bool) error {
+	timed := func(times *[]time.Duration, name string, args ...string) func(bool) {
+		return func(counts bool) {
 			cmd := exec.CommandContext(ctx, name, args...)
 			cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 			start := time.Now()
 			if err := cmd.Run(); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				failf("%s: %w", name, err)
 			}
 			if counts {
 				*times = append(*times, time.Since(start))
 			}
-			return nil
 		}
 	}
 	for range series {
 		time.Sleep(scaled(5 * time.Second))
 		var these, those []time.Duration
-		err := inTurns(rounds,
+		inTurns(rounds,
 			timed(&these, binary, "run", "resource", "--", "true"),
 			timed(&those, "flock", filepath.Join(dir, "flock"), "true"))
-		if err != nil {
-			return nil, err
-		}
 		if ours == nil || median(these)-median(those) < median(ours)-median(flocks) {
 			ours, flocks = these, those
 		}
@@ -65,5 +58,5 @@ func measureRun(ctx context.Context, dir string) ([]result, error) {
 		Detail: fmt.Sprintf("medians of %d runs in turns, the quickest of %d series: %.1f ms and %.1f ms; p90 %.1f ms and %.1f ms",
 			rounds, series, milliseconds(median(ours)), milliseconds(median(flocks)),
 			milliseconds(quantile(ours, 0.9)), milliseconds(quantile(flocks, 0.9))),
-	}}, nil
+	}}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,27 +28,19 @@ type searchNode struct {
 }
 
 // openSearch connects to a node of OpenSearch.
-func openSearch(ctx context.Context) (*searchNode, error) {
-	engine, err := engines.StartOpenSearch(ctx)
-	return openNode(engine, "OpenSearch", err)
+func openSearch(ctx context.Context) *searchNode {
+	return openNode(must(engines.StartOpenSearch(ctx)), "OpenSearch")
 }
 
 // openElasticsearch connects to a node of Elasticsearch.
-func openElasticsearch(ctx context.Context) (*searchNode, error) {
-	engine, err := engines.StartElasticsearch(ctx)
-	return openNode(engine, "Elasticsearch", err)
+func openElasticsearch(ctx context.Context) *searchNode {
+	return openNode(must(engines.StartElasticsearch(ctx)), "Elasticsearch")
 }
 
-func openNode(engine engines.Engine, server string, err error) (*searchNode, error) {
-	if err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(engine.URL)
-	if err != nil {
-		return nil, err
-	}
+func openNode(engine engines.Engine, server string) *searchNode {
+	u := must(url.Parse(engine.URL))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: searchConnections}}
-	return &searchNode{base: u, client: client, index: engines.Name(), server: server}, nil
+	return &searchNode{base: u, client: client, index: engines.Name(), server: server}
 }
 
 // Perform implements eslock.Performer by net/http and nothing else.
@@ -92,26 +83,19 @@ func (n *searchNode) ask(ctx context.Context, method, path string, body []byte, 
 
 // onOpenSearch measures on a node of OpenSearch and with a Client of a store in its
 // index.
-func onOpenSearch(ctx context.Context, do func(n *searchNode, client *holdfast.Client) ([]result, error)) (_ []result, err error) {
-	n, err := openSearch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, n.close()) }()
-	client, err := n.lockBy(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
+func onOpenSearch(ctx context.Context, do func(n *searchNode, client *holdfast.Client) []result) []result {
+	n := openSearch(ctx)
+	defer finish(n.close)
+	client := n.lockBy(ctx, n)
+	defer finish(client.Close)
 	return do(n, client)
 }
 
 // lockBy returns a Client of a store in the index that sends by performer, which
 // has been used once: what the Client asks at first is done.
-func (n *searchNode) lockBy(ctx context.Context, performer eslock.Performer) (*holdfast.Client, error) {
+func (n *searchNode) lockBy(ctx context.Context, performer eslock.Performer) *holdfast.Client {
 	client := holdfast.New(eslock.New(performer, &eslock.Options{Index: n.index}), nil)
-	if err := lockAndUnlock(ctx, client, "first"); err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	return client, nil
+	defer undo(client.Close)
+	check(lockAndUnlock(ctx, client, "first"))
+	return client
 }

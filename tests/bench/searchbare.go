@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,32 +50,24 @@ func (r *recorder) Perform(req *http.Request) (*http.Response, error) {
 }
 
 // recordSearch lets eslock lock and unlock a resource and keeps what it sent.
-func recordSearch(ctx context.Context, n *searchNode, resource string) (_ *bareSearch, err error) {
+func recordSearch(ctx context.Context, n *searchNode, resource string) *bareSearch {
 	sent := &recorder{Performer: n}
-	client, err := n.lockBy(ctx, sent)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
+	client := n.lockBy(ctx, sent)
+	defer finish(client.Close)
 	sent.updates = nil
-	h, err := client.Lock(ctx, resource, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.Unlock(ctx); err != nil {
-		return nil, err
-	}
+	h := must(client.Lock(ctx, resource, nil))
+	check(h.Unlock(ctx))
 	if len(sent.updates) != 2 {
-		return nil, fmt.Errorf("%d requests for a lock and its unlock", len(sent.updates))
+		failf("%d requests for a lock and its unlock", len(sent.updates))
 	}
 	b := &bareSearch{
 		client: n, acquire: sent.updates[0], release: sent.updates[1],
 		holdID: []byte(h.ID().String()), token: strconv.AppendUint(nil, h.Token(), 10),
 	}
 	if !bytes.Contains(b.acquire.body, b.holdID) || !bytes.Contains(b.release.body, b.holdID) || !bytes.Contains(b.release.body, b.token) {
-		return nil, errors.New("no hold ID or token in an update")
+		failf("no hold ID or token in an update")
 	}
-	return b, nil
+	return b
 }
 
 // lockAndUnlock is the two updates.

@@ -55,71 +55,51 @@ const serveCallers = 8
 const serveWithin = time.Minute
 
 // serve starts a server of that store. The certificate may be nil.
-func serve(ctx context.Context, binary, dir, storeURL string, c *certificate) (_ *served, err error) {
-	if dir, err = os.MkdirTemp(dir, "serve-"); err != nil {
-		return nil, err
-	}
+func serve(ctx context.Context, binary, dir, storeURL string, c *certificate) *served {
+	dir = must(os.MkdirTemp(dir, "serve-"))
 	s := &served{}
 	var file struct {
 		Callers []map[string]any `json:"callers"`
 	}
 	for i := range serveCallers {
-		token, entry, err := newCaller(ctx, binary, fmt.Sprintf("caller-%d", i))
-		if err != nil {
-			return nil, err
-		}
+		token, entry := newCaller(ctx, binary, fmt.Sprintf("caller-%d", i))
 		s.callers = append(s.callers, servedCaller{token: token})
 		file.Callers = append(file.Callers, entry)
 	}
-	text, err := json.Marshal(file)
-	if err != nil {
-		return nil, err
-	}
+	text := must(json.Marshal(file))
 	auth := filepath.Join(dir, "auth.json")
-	if err := os.WriteFile(auth, text, 0o600); err != nil {
-		return nil, err
-	}
+	check(os.WriteFile(auth, text, 0o600))
 	s.cmd = exec.CommandContext(ctx, binary, "serve", "--store", storeURL, "--listen", "127.0.0.1:0", "--auth", auth,
 		"--audit", filepath.Join(dir, "audit"), "--debug-listen", "127.0.0.1:0", "--drain-delay", "0")
 	if c != nil {
 		s.cmd.Args = append(s.cmd.Args, "--tls-cert", c.cert, "--tls-key", c.key)
-		if s.trusting, err = c.trusting(); err != nil {
-			return nil, err
-		}
+		s.trusting = c.trusting()
 	}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(os.Interrupt) }
-	said, err := s.cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	if err := s.awaitReady(said); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
+	said := must(s.cmd.StderrPipe())
+	check(s.cmd.Start())
+	defer undo(s.stop)
+	check(s.awaitReady(said))
 	for i := range s.callers {
-		if err := s.open(ctx, filepath.Join(dir, fmt.Sprintf("token-%d", i)), &s.callers[i], c); err != nil {
-			return nil, errors.Join(err, s.stop())
-		}
+		s.open(ctx, filepath.Join(dir, fmt.Sprintf("token-%d", i)), &s.callers[i], c)
 	}
-	return s, nil
+	return s
 }
 
 // newCaller makes a token and its entry of the auth file.
-func newCaller(ctx context.Context, binary, name string) (token string, entry map[string]any, err error) {
+func newCaller(ctx context.Context, binary, name string) (token string, entry map[string]any) {
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, binary, "token", name)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return "", nil, fmt.Errorf("holdfast token: %w\n%s", err, said.String())
+		failf("holdfast token: %w\n%s", err, said.String())
 	}
 	if err := json.Unmarshal([]byte(said.String()), &entry); err != nil {
-		return "", nil, fmt.Errorf("holdfast token said %q: %w", said.String(), err)
+		failf("holdfast token said %q: %w", said.String(), err)
 	}
 	entry["rules"] = []any{map[string]any{"resources": "*", "may": []string{"lock", "look"}}}
-	return strings.TrimSpace(string(out)), entry, nil
+	return strings.TrimSpace(string(out)), entry
 }
 
 var listening = regexp.MustCompile(`listening on (https?://[^, ]+)`)
@@ -158,57 +138,40 @@ func (s *served) awaitReady(said io.Reader) error {
 }
 
 // open opens the store of a caller, whose token is kept in that file, and has locked once.
-func (s *served) open(ctx context.Context, file string, caller *servedCaller, c *certificate) (err error) {
-	if err := os.WriteFile(file, []byte(caller.token), 0o600); err != nil {
-		return err
-	}
+func (s *served) open(ctx context.Context, file string, caller *servedCaller, c *certificate) {
+	check(os.WriteFile(file, []byte(caller.token), 0o600))
 	query := url.Values{"token_file": {file}}
 	if c != nil {
 		query.Set("ca", c.cert)
 	}
-	if caller.store, err = driver.Open(ctx, s.url+"?"+query.Encode()); err != nil {
-		return err
-	}
+	caller.store = must(driver.Open(ctx, s.url+"?"+query.Encode()))
 	caller.locks = holdfast.New(caller.store, nil)
-	return lockAndUnlock(ctx, caller.locks, "first")
+	check(lockAndUnlock(ctx, caller.locks, "first"))
 }
 
 // dropped returns how many events are missing in the audit.
-func (s *served) dropped(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.debug+"/metrics", nil)
-	if err != nil {
-		return "", err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
+func (s *served) dropped(ctx context.Context) string {
+	req := must(http.NewRequestWithContext(ctx, http.MethodGet, s.debug+"/metrics", nil))
+	res := must(http.DefaultClient.Do(req))
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return "", err
-	}
+	text := must(io.ReadAll(res.Body))
 	m := regexp.MustCompile(`(?m)^holdfast_server_audit_dropped_total (\S+)$`).FindSubmatch(text)
 	if m == nil {
-		return "", fmt.Errorf("%s: no audit among the metrics", s.debug)
+		failf("%s: no audit among the metrics", s.debug)
 	}
-	return string(m[1]), nil
+	return string(m[1])
 }
 
 // noteDropped notes in the results if events are missing in the audits: they cost less then.
-func noteDropped(ctx context.Context, results []result, servers *servedTwice) error {
+func noteDropped(ctx context.Context, results []result, servers *servedTwice) {
 	for _, s := range []*served{servers.plain, servers.secure} {
-		n, err := s.dropped(ctx)
-		if err != nil {
-			return err
-		}
+		n := s.dropped(ctx)
 		for i := range results {
 			if n != "0" {
 				results[i].Detail += fmt.Sprintf("; over %s the audit has dropped %s events in all", s.scheme(), n)
 			}
 		}
 	}
-	return nil
 }
 
 // stop ends the Clients and then the server.
@@ -230,16 +193,10 @@ func (s *served) stop() error {
 type servedTwice struct{ plain, secure *served }
 
 // serveTwice starts both.
-func serveTwice(ctx context.Context, binary, dir, storeURL string, c *certificate) (*servedTwice, error) {
-	plain, err := serve(ctx, binary, dir, storeURL, nil)
-	if err != nil {
-		return nil, err
-	}
-	secure, err := serve(ctx, binary, dir, storeURL, c)
-	if err != nil {
-		return nil, errors.Join(err, plain.stop())
-	}
-	return &servedTwice{plain, secure}, nil
+func serveTwice(ctx context.Context, binary, dir, storeURL string, c *certificate) *servedTwice {
+	plain := serve(ctx, binary, dir, storeURL, nil)
+	defer undo(plain.stop)
+	return &servedTwice{plain, serve(ctx, binary, dir, storeURL, c)}
 }
 
 func (s *servedTwice) stop() error { return errors.Join(s.plain.stop(), s.secure.stop()) }

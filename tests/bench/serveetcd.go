@@ -25,44 +25,23 @@ const etcdPool = "32"
 
 // measureServeEtcd compares Lock and Unlock on PostgreSQL through a server with those of
 // etcd's lock service: both by their API, on loopback, with each change on the disk.
-func measureServeEtcd(ctx context.Context, dir string) (_ []result, err error) {
-	binary, err := buildCommand(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newCertificate(dir)
-	if err != nil {
-		return nil, err
-	}
-	e, err := startEtcd(ctx, dir, c)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	store, err := servedPostgres(ctx, map[string]string{"pool_max_conns": etcdPool})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, store.close()) }()
-	s, err := serveTwice(ctx, binary, dir, store.url, c)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+func measureServeEtcd(ctx context.Context, dir string) []result {
+	binary := buildCommand(ctx, dir)
+	c := newCertificate(dir)
+	e := startEtcd(ctx, dir, c)
+	defer finish(e.stop)
+	store := servedPostgres(ctx, map[string]string{"pool_max_conns": etcdPool})
+	defer finish(store.close)
+	s := serveTwice(ctx, binary, dir, store.url, c)
+	defer finish(s.stop)
 	var all []result
 	for _, workers := range serveWorkers {
 		var sides [][]func() error
 		for i, server := range []*served{s.plain, s.secure} {
-			theirs, err := e.lockers(ctx, workers, e.clients[i])
-			if err != nil {
-				return nil, err
-			}
+			theirs := e.lockers(ctx, workers, e.clients[i])
 			sides = append(sides, lockers(ctx, workers, server.callers...), theirs)
 		}
-		rates, err := ratesOfSides(serveRounds, serveTurn, sides...)
-		if err != nil {
-			return nil, err
-		}
+		rates := ratesOfSides(serveRounds, serveTurn, sides...)
 		row := "PostgreSQL beside etcd, " + workersOf(workers)
 		for i, what := range []string{"", " with TLS"} {
 			ours, theirs := rates[2*i], rates[2*i+1]
@@ -78,7 +57,8 @@ func measureServeEtcd(ctx context.Context, dir string) (_ []result, err error) {
 			})
 		}
 	}
-	return all, noteDropped(ctx, all, s)
+	noteDropped(ctx, all, s)
+	return all
 }
 
 // etcd is a process of etcd, and clients of it, the second of which uses TLS.
@@ -89,52 +69,35 @@ type etcd struct {
 }
 
 // startEtcd starts an etcd with an empty folder.
-func startEtcd(ctx context.Context, dir string, c *certificate) (_ *etcd, err error) {
+func startEtcd(ctx context.Context, dir string, c *certificate) *etcd {
 	binary := filepath.Join(dir, "etcd")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./etcd")
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+		failf("%w\n%s", err, out)
 	}
 	e := &etcd{cmd: exec.CommandContext(ctx, binary, filepath.Join(dir, "etcd-data"), c.cert, c.key)}
 	e.cmd.Stderr = os.Stderr
-	if e.stdin, err = e.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := e.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := e.cmd.Start(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, e.stop())
-		}
-	}()
+	e.stdin = must(e.cmd.StdinPipe())
+	out := must(e.cmd.StdoutPipe())
+	check(e.cmd.Start())
+	defer undo(e.stop)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, fmt.Errorf("etcd did not start: %w", err)
+		failf("etcd did not start: %w", err)
 	}
-	trusting, err := c.trusting()
-	if err != nil {
-		return nil, err
-	}
+	trusting := c.trusting()
 	for u := range strings.FieldsSeq(line) {
 		config := clientv3.Config{Endpoints: []string{u}, Logger: zap.NewNop()}
 		if strings.HasPrefix(u, "https:") {
 			config.TLS = trusting
 		}
-		client, err := clientv3.New(config)
-		if err != nil {
-			return nil, err
-		}
+		client := must(clientv3.New(config))
 		e.clients = append(e.clients, client)
 	}
 	if len(e.clients) != 2 {
-		return nil, fmt.Errorf("etcd said %q", line)
+		failf("etcd said %q", line)
 	}
-	return e, nil
+	return e
 }
 
 // etcdLease is the time to live of a worker's lease, in seconds: longer than it works.
@@ -142,13 +105,10 @@ const etcdLease = 3600
 
 // lockers are workers that lock and unlock by the lock service, each another name, and by a
 // lease that each makes once.
-func (e *etcd) lockers(ctx context.Context, n int, client *clientv3.Client) (all []func() error, err error) {
+func (e *etcd) lockers(ctx context.Context, n int, client *clientv3.Client) (all []func() error) {
 	service := v3lockpb.NewLockClient(client.ActiveConnection())
 	for i := range n {
-		lease, err := client.Grant(ctx, etcdLease)
-		if err != nil {
-			return nil, err
-		}
+		lease := must(client.Grant(ctx, etcdLease))
 		lock := &v3lockpb.LockRequest{Name: fmt.Appendf(nil, "resource-%d", i), Lease: int64(lease.ID)}
 		all = append(all, func() error {
 			locked, err := service.Lock(ctx, lock)
@@ -159,7 +119,7 @@ func (e *etcd) lockers(ctx context.Context, n int, client *clientv3.Client) (all
 			return err
 		})
 	}
-	return all, nil
+	return all
 }
 
 func (e *etcd) stop() error {

@@ -30,11 +30,11 @@ type waiter func(ctx context.Context, resource string) (granted time.Time, err e
 // measureServeHandOver compares how long after an unlock the lock is granted to one that
 // waits: Clients of the store, Clients of a server, and callers of the API that leave the
 // waiting to the server. Who unlocks is a Client of the same kind.
-func measureServeHandOver(ctx context.Context, dir string) ([]result, error) {
-	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) ([]result, error) {
+func measureServeHandOver(ctx context.Context, dir string) []result {
+	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) []result {
 		var names []string
 		took := make([][]time.Duration, 1+2*2) // those of the store first
-		sides := []func(bool) error{handOversTo(ctx, store.locks, clientWaiter(store.store), &took[0])}
+		sides := []func(bool){handOversTo(ctx, store.locks, clientWaiter(store.store), &took[0])}
 		for _, server := range []*served{s.plain, s.secure} {
 			caller := server.callers[0]
 			names = append(names, server.scheme()+" to a Client", server.scheme()+" to a request that waits")
@@ -42,9 +42,7 @@ func measureServeHandOver(ctx context.Context, dir string) ([]result, error) {
 				handOversTo(ctx, caller.locks, clientWaiter(caller.store), &took[len(sides)]),
 				handOversTo(ctx, caller.locks, server.apiWaiter(caller), &took[len(sides)+1]))
 		}
-		if err := inTurns(serveHandOvers, sides...); err != nil {
-			return nil, err
-		}
+		inTurns(serveHandOvers, sides...)
 		var results []result
 		for i, name := range names {
 			those := took[i+1]
@@ -59,22 +57,19 @@ func measureServeHandOver(ctx context.Context, dir string) ([]result, error) {
 					timePoints("serve-hand-overs", store.name+", "+name, those)),
 			})
 		}
-		return results, nil
+		return results
 	})
 }
 
 // handOversTo hands a resource over to one that waits for it.
-func handOversTo(ctx context.Context, holder *holdfast.Client, waits waiter, took *[]time.Duration) func(bool) error {
+func handOversTo(ctx context.Context, holder *holdfast.Client, waits waiter, took *[]time.Duration) func(bool) {
 	const resource = "handed over"
 	type grant struct {
 		at  time.Time
 		err error
 	}
-	return func(counts bool) error {
-		h, err := holder.Lock(ctx, resource, nil)
-		if err != nil {
-			return err
-		}
+	return func(counts bool) {
+		h := must(holder.Lock(ctx, resource, nil))
 		granted := make(chan grant, 1)
 		go func() {
 			at, err := waits(ctx, resource)
@@ -82,18 +77,16 @@ func handOversTo(ctx context.Context, holder *holdfast.Client, waits waiter, too
 		}()
 		select {
 		case g := <-granted:
-			return fmt.Errorf("granted what is held, at %v (%w)", g.at, g.err)
+			failf("granted what is held, at %v (%w)", g.at, g.err)
 		case <-time.After(handOverWait + rand.N(handOverWait)):
 		}
 		start := time.Now()
-		if err := h.Unlock(ctx); err != nil {
-			return err
-		}
+		check(h.Unlock(ctx))
 		g := <-granted
+		check(g.err)
 		if counts {
 			*took = append(*took, g.at.Sub(start))
 		}
-		return g.err
 	}
 }
 

@@ -19,18 +19,15 @@ const (
 var serveWorkers = []int{1, 64}
 
 // measureServePair compares Lock and Unlock through a server with those of its store.
-func measureServePair(ctx context.Context, dir string) ([]result, error) {
-	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) ([]result, error) {
+func measureServePair(ctx context.Context, dir string) []result {
+	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) []result {
 		var all []result
 		for _, workers := range serveWorkers {
 			own := lockers(ctx, workers, servedCaller{locks: store.locks})
 			plain := lockers(ctx, workers, s.plain.callers...)
 			secure := lockers(ctx, workers, s.secure.callers...)
 			row := fmt.Sprintf("%s, %s", store.name, workersOf(workers))
-			rates, err := ratesOfSides(serveRounds, serveTurn, own, plain, secure)
-			if err != nil {
-				return nil, err
-			}
+			rates := ratesOfSides(serveRounds, serveTurn, own, plain, secure)
 			for i, what := range []string{s.plain.scheme(), s.secure.scheme()} {
 				all = append(all, result{
 					What:    fmt.Sprintf("%s, Lock and Unlock over %s per the store's own, %s", store.name, what, workersOf(workers)),
@@ -45,7 +42,7 @@ func measureServePair(ctx context.Context, dir string) ([]result, error) {
 				})
 			}
 		}
-		return all, nil
+		return all
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,21 +18,16 @@ const (
 
 // measureServeRates tells how many requests a server takes for each second that it keeps a
 // processor busy. It is loaded by this process, and the store is on the same machine.
-func measureServeRates(ctx context.Context, dir string) ([]result, error) {
-	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) ([]result, error) {
+func measureServeRates(ctx context.Context, dir string) []result {
+	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) []result {
 		var results []result
 		for _, server := range []*served{s.plain, s.secure} {
-			loads, err := loadsOf(ctx, server)
-			if err != nil {
-				return nil, err
-			}
-			var turns []func(bool) error
+			loads := loadsOf(ctx, server)
+			var turns []func(bool)
 			for _, l := range loads {
-				turns = append(turns, func(counts bool) error { return l.turn(server, counts) })
+				turns = append(turns, func(counts bool) { l.turn(server, counts) })
 			}
-			if err := inTurns(ratesRounds, turns...); err != nil {
-				return nil, err
-			}
+			inTurns(ratesRounds, turns...)
 			for _, l := range loads {
 				results = append(results, result{
 					What:  fmt.Sprintf("%s behind holdfast serve, %s, %s per second of its CPU time", store.name, server.scheme(), l.what),
@@ -43,7 +37,7 @@ func measureServeRates(ctx context.Context, dir string) ([]result, error) {
 				})
 			}
 		}
-		return results, nil
+		return results
 	})
 }
 
@@ -58,61 +52,46 @@ type load struct {
 }
 
 // turn lets all workers work for a while.
-func (l *load) turn(server *served, counts bool) error {
-	before, err := processorTimeOf(server.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
+func (l *load) turn(server *served, counts bool) {
+	before := must(processorTimeOf(server.cmd.Process.Pid))
 	start := time.Now()
-	rate, err := rateOf(l.work, ratesTurn)
+	rate := rateOf(l.work, ratesTurn)
 	took := time.Since(start)
-	if err != nil {
-		return err
-	}
-	after, err := processorTimeOf(server.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
+	after := must(processorTimeOf(server.cmd.Process.Pid))
 	if counts {
 		l.done, l.busy, l.took = l.done+rate*took.Seconds(), l.busy+after-before, l.took+took
 	}
-	return nil
 }
 
 // loadsOf returns all loads. Each worker has resources of its own, and holds those that it
 // renews.
-func loadsOf(ctx context.Context, server *served) ([]*load, error) {
+func loadsOf(ctx context.Context, server *served) []*load {
 	loads := []*load{
 		{what: "acquires and releases", each: "pairs of Lock and Unlock", requests: 2, work: lockers(ctx, ratesWorkers, server.callers...)},
 		{what: "renewals", each: "requests with one renewal", requests: 1},
 		{what: fmt.Sprintf("renewals, %d in a request,", ratesBatch), each: fmt.Sprintf("requests with %d renewals", ratesBatch), requests: ratesBatch},
 	}
-	var all sync.WaitGroup
 	var held [ratesWorkers][]driver.RenewRequest
-	var errs [ratesWorkers]error
+	storeOf := func(i int) driver.Store { return server.callers[i%len(server.callers)].store }
+	atOnce(ratesWorkers, func(i int) { held[i] = holdBatch(ctx, storeOf(i), fmt.Sprintf("%s-%d", server.scheme(), i)) })
 	for i := range ratesWorkers {
-		store := server.callers[i%len(server.callers)].store
-		all.Go(func() { held[i], errs[i] = holdBatch(ctx, store, fmt.Sprintf("%s-%d", server.scheme(), i)) })
+		store := storeOf(i)
 		loads[1].work = append(loads[1].work, func() error { return renew(ctx, store, held[i][:1]) })
 		loads[2].work = append(loads[2].work, func() error { return renew(ctx, store, held[i]) })
 	}
-	all.Wait()
-	return loads, errors.Join(errs[:]...)
+	return loads
 }
 
 // holdBatch holds resources of that name, and returns their renewals.
-func holdBatch(ctx context.Context, store driver.Store, name string) (held []driver.RenewRequest, err error) {
+func holdBatch(ctx context.Context, store driver.Store, name string) (held []driver.RenewRequest) {
 	for n := range scaled(ratesBatch) {
 		q := driver.AcquireRequest{Resource: fmt.Sprintf("%s-%d", name, n), LockID: "worker", HoldID: driver.NewHoldID(), TTL: time.Hour}
-		g, err := store.Acquire(ctx, q)
-		if err != nil {
-			return nil, err
-		}
+		g := must(store.Acquire(ctx, q))
 		held = append(held, driver.RenewRequest{
 			HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}, TTL: q.TTL,
 		})
 	}
-	return held, nil
+	return held
 }
 
 func renew(ctx context.Context, store driver.Store, held []driver.RenewRequest) error {

@@ -29,18 +29,15 @@ type database interface {
 	processorTime(ctx context.Context) (time.Duration, error)
 }
 
-func openServedPostgres(ctx context.Context) (*servedStore, error) { return servedPostgres(ctx, nil) }
+// servedStores open a store of each kind that servers are measured with.
+var servedStores = []func(context.Context) *servedStore{openServedPostgres, openServedRedis}
+
+func openServedPostgres(ctx context.Context) *servedStore { return servedPostgres(ctx, nil) }
 
 // servedPostgres opens a store by a URL with these parameters.
-func servedPostgres(ctx context.Context, parameters map[string]string) (*servedStore, error) {
-	db, err := openPostgres(ctx)
-	if err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(db.server)
-	if err != nil {
-		return nil, errors.Join(err, db.close())
-	}
+func servedPostgres(ctx context.Context, parameters map[string]string) *servedStore {
+	db := openPostgres(ctx)
+	u := must(url.Parse(db.server))
 	u.Path = "/" + db.name
 	query := u.Query()
 	for name, value := range parameters {
@@ -50,24 +47,17 @@ func servedPostgres(ctx context.Context, parameters map[string]string) (*servedS
 	return openServed(ctx, "PostgreSQL", u.String(), db)
 }
 
-func openServedRedis(ctx context.Context) (*servedStore, error) {
-	db, err := openRedis(ctx)
-	if err != nil {
-		return nil, err
-	}
+func openServedRedis(ctx context.Context) *servedStore {
+	db := openRedis(ctx)
 	return openServed(ctx, "Redis", db.url, db)
 }
 
-func openServed(ctx context.Context, name, storeURL string, db database) (*servedStore, error) {
-	store, err := driver.Open(ctx, storeURL)
-	if err != nil {
-		return nil, errors.Join(err, db.close())
-	}
+func openServed(ctx context.Context, name, storeURL string, db database) *servedStore {
+	defer undo(db.close)
+	store := must(driver.Open(ctx, storeURL))
 	s := &servedStore{name: name, url: storeURL, store: store, locks: holdfast.New(store, nil), database: db}
-	if err := lockAndUnlock(ctx, s.locks, "first"); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
+	check(lockAndUnlock(ctx, s.locks, "first"))
+	return s
 }
 
 func (s *servedStore) close() error {
@@ -75,34 +65,20 @@ func (s *servedStore) close() error {
 }
 
 // withServers calls do with each store, and two servers in front of it, one of them with TLS.
-func withServers(ctx context.Context, dir string, do func(*servedStore, *servedTwice) ([]result, error)) ([]result, error) {
-	binary, err := buildCommand(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newCertificate(dir)
-	if err != nil {
-		return nil, err
-	}
+func withServers(ctx context.Context, dir string, do func(*servedStore, *servedTwice) []result) []result {
+	binary := buildCommand(ctx, dir)
+	c := newCertificate(dir)
 	var all []result
-	for _, open := range []func(context.Context) (*servedStore, error){openServedPostgres, openServedRedis} {
-		store, err := open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		servers, err := serveTwice(ctx, binary, dir, store.url, c)
-		if err != nil {
-			return nil, errors.Join(err, store.close())
-		}
-		results, err := do(store, servers)
-		if err == nil {
-			err = noteDropped(ctx, results, servers)
-		}
-		// The database can be dropped when nobody is connected any more.
-		if err = errors.Join(err, servers.stop(), store.close()); err != nil {
-			return nil, err
-		}
-		all = append(all, results...)
+	for _, open := range servedStores {
+		all = append(all, func() []result {
+			store := open(ctx)
+			defer finish(store.close) // its database can be dropped when nobody is connected any more
+			servers := serveTwice(ctx, binary, dir, store.url, c)
+			defer finish(servers.stop)
+			results := do(store, servers)
+			noteDropped(ctx, results, servers)
+			return results
+		}()...)
 	}
-	return all, nil
+	return all
 }

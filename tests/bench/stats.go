@@ -16,15 +16,12 @@ func median[T cmp.Ordered](values []T) T { return quantile(values, 0.5) }
 
 // inTurns calls all for each round, beginning with another one each time, after one round
 // that does not count.
-func inTurns(rounds int, sides ...func(counts bool) error) error {
+func inTurns(rounds int, sides ...func(counts bool)) {
 	for n := range scaled(rounds) + 1 {
 		for i := range sides {
-			if err := sides[(n+i)%len(sides)](n > 0); err != nil {
-				return err
-			}
+			sides[(n+i)%len(sides)](n > 0)
 		}
 	}
-	return nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,47 +25,32 @@ const (
 
 // measureTop tells what it costs to leave holdfast top running, in a large window
 // and at its own interval, on a store in which nothing changes but the time left.
-func measureTop(ctx context.Context, dir string) (_ []result, err error) {
-	binary, err := buildCommand(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
+func measureTop(ctx context.Context, dir string) []result {
+	binary := buildCommand(ctx, dir)
 	file := filepath.Join(dir, "locks.db")
-	if err := hold(ctx, file, topHolds); err != nil {
-		return nil, err
-	}
+	hold(ctx, file, topHolds)
 	cmd := exec.CommandContext(ctx, binary, "top", "--store", "sqlite://"+file)
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color")
-	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 200, Rows: 50})
-	if err != nil {
-		return nil, err
-	}
+	terminal := must(pty.StartWithSize(cmd, &pty.Winsize{Cols: 200, Rows: 50}))
 	defer terminal.Close()
+	defer undo(cmd.Process.Kill)
 	shown := &shown{wanted: strconv.AppendInt(nil, topHolds, 10), found: make(chan struct{})}
 	go func() { _, _ = terminal.WriteTo(shown) }() // to the end of top, which is an error on Linux
 	select {
 	case <-shown.found:
 	case <-time.After(topFor):
-		return nil, errors.Join(fmt.Errorf("top did not show %d holds within %v", topHolds, topFor), cmd.Process.Kill())
+		failf("top did not show %d holds within %v", topHolds, topFor)
 	}
 	time.Sleep(topSettles)
 
 	start, drawn := time.Now(), shown.size()
-	before, err := processorTimeOf(cmd.Process.Pid)
-	if err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill())
-	}
+	before := must(processorTimeOf(cmd.Process.Pid))
 	time.Sleep(scaled(topFor))
-	after, err := processorTimeOf(cmd.Process.Pid)
+	after := must(processorTimeOf(cmd.Process.Pid))
 	took, drawn := time.Since(start), shown.size()-drawn
-	if err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill())
-	}
-	if _, err := terminal.WriteString("q"); err != nil {
-		return nil, err
-	}
+	must(terminal.WriteString("q"))
 	if err := cmd.Wait(); err != nil {
-		return nil, fmt.Errorf("top: %w", err)
+		failf("top: %w", err)
 	}
 	busy := after - before
 	return []result{{
@@ -76,26 +60,19 @@ func measureTop(ctx context.Context, dir string) (_ []result, err error) {
 		Limit: 5,
 		Detail: fmt.Sprintf("user and system time of the process: %v in %.1f s, with the interval it chose; 200 by 50 characters, of which it wrote %.1f kB",
 			busy, took.Seconds(), float64(drawn)/1000),
-	}}, nil
+	}}
 }
 
 // hold leaves so many holds in the file.
-func hold(ctx context.Context, file string, n int) (err error) {
-	store, err := sqlitelock.Open(ctx, file, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+func hold(ctx context.Context, file string, n int) {
+	store := must(sqlitelock.Open(ctx, file, nil))
+	defer finish(store.Close)
 	client := holdfast.New(store, &holdfast.Options{LeaveHolds: true})
-	defer func() { err = errors.Join(err, client.Close()) }()
+	defer finish(client.Close)
 	for i := range n {
-		_, err := client.TryLock(ctx, fmt.Sprintf("service/%05d/nightly", i),
-			&holdfast.LockOptions{TTL: time.Hour, NoKeepAlive: true, Comment: "made for a measurement"})
-		if err != nil {
-			return err
-		}
+		must(client.TryLock(ctx, fmt.Sprintf("service/%05d/nightly", i),
+			&holdfast.LockOptions{TTL: time.Hour, NoKeepAlive: true, Comment: "made for a measurement"}))
 	}
-	return nil
 }
 
 // shown looks for a text in what is written to a terminal.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -15,7 +14,7 @@ import (
 
 // measureWaiters counts what it costs the store to hand a resource over among
 // many goroutines of one Client.
-func measureWaiters(ctx context.Context, dir string) ([]result, error) {
+func measureWaiters(ctx context.Context, dir string) []result {
 	var results []result
 	for _, kind := range []struct {
 		name      string
@@ -27,14 +26,9 @@ func measureWaiters(ctx context.Context, dir string) ([]result, error) {
 	} {
 		calls := make(map[int]float64)
 		for _, waiters := range []int{10, 1000} {
-			store, err := kind.open(filepath.Join(dir, fmt.Sprint(waiters)))
-			if err != nil {
-				return nil, err
-			}
-			calls[waiters], err = callsPerHandOver(ctx, store, waiters, kind.handOvers)
-			if err := errors.Join(err, store.Close()); err != nil {
-				return nil, err
-			}
+			store := must(kind.open(filepath.Join(dir, fmt.Sprint(waiters))))
+			calls[waiters] = callsPerHandOver(ctx, store, waiters, kind.handOvers)
+			check(store.Close())
 		}
 		detail := fmt.Sprintf("%d hand-overs among 10 and among 1,000 goroutines of a Client that lock and unlock one resource: %.2f and %.2f calls each",
 			kind.handOvers, calls[10], calls[1000])
@@ -50,19 +44,16 @@ func measureWaiters(ctx context.Context, dir string) ([]result, error) {
 			Detail: detail,
 		})
 	}
-	return results, nil
+	return results
 }
 
 // callsPerHandOver lets goroutines lock and unlock one resource. All but the
 // holder wait, so each lock is a hand-over.
-func callsPerHandOver(ctx context.Context, s driver.Store, goroutines, handOvers int) (_ float64, err error) {
+func callsPerHandOver(ctx context.Context, s driver.Store, goroutines, handOvers int) float64 {
 	store := &counted{Store: s}
 	client := holdfast.New(store, nil)
-	defer func() { err = errors.Join(err, client.Close()) }()
-	gate, err := client.Lock(ctx, "resource", nil) // until all are in line
-	if err != nil {
-		return 0, err
-	}
+	defer finish(client.Close)
+	gate := must(client.Lock(ctx, "resource", nil)) // until all are in line
 	var begun, done atomic.Int64
 	outcomes := make(chan error, goroutines)
 	for range goroutines {
@@ -78,15 +69,11 @@ func callsPerHandOver(ctx context.Context, s driver.Store, goroutines, handOvers
 			}()
 		}()
 	}
-	if err := settled(ctx, store, func() bool { return begun.Load() == int64(goroutines) }); err != nil {
-		return 0, err
-	}
+	check(settled(ctx, store, func() bool { return begun.Load() == int64(goroutines) }))
 	before := store.all()
-	if err := gate.Unlock(ctx); err != nil {
-		return 0, err
-	}
+	check(gate.Unlock(ctx))
 	for range goroutines {
-		err = errors.Join(err, <-outcomes)
+		check(<-outcomes)
 	}
-	return float64(store.all()-before) / float64(handOvers), err
+	return float64(store.all()-before) / float64(handOvers)
 }

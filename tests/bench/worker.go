@@ -33,29 +33,18 @@ type worker struct {
 }
 
 // startWorker starts this program again. Stop it in the end.
-func startWorker(ctx context.Context, name string) (*worker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+func startWorker(ctx context.Context, name string) *worker {
+	self := must(os.Executable())
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), workerVariable+"="+name)
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
+	stdin := must(cmd.StdinPipe())
+	stdout := must(cmd.StdoutPipe())
+	check(cmd.Start())
 	return &worker{
 		peer: peer{in: json.NewDecoder(stdout), out: json.NewEncoder(stdin)},
 		cmd:  cmd, stdin: stdin,
-	}, nil
+	}
 }
 
 // stop tells the worker that it is done, and waits for it.
@@ -63,22 +52,17 @@ func (w *worker) stop() error {
 	return errors.Join(w.stdin.Close(), w.cmd.Wait())
 }
 
-// stopAll stops workers and adds their errors to *err.
-func stopAll(ws []*worker, err *error) {
-	for _, w := range ws {
-		*err = errors.Join(*err, w.stop())
-	}
-}
-
 // work is a worker's life.
-func work(ctx context.Context, name string) error {
+func work(ctx context.Context, name string) (err error) {
 	do, ok := workers[name]
 	if !ok {
-		return fmt.Errorf("there is none of that name")
+		return fmt.Errorf("no worker has that name")
 	}
-	err := do(ctx, &peer{in: json.NewDecoder(os.Stdin), out: json.NewEncoder(os.Stdout)})
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+	defer func() {
+		if err = failedBy(recover()); errors.Is(err, io.EOF) {
+			err = nil // it is done
+		}
+	}()
+	do(ctx, &peer{in: json.NewDecoder(os.Stdin), out: json.NewEncoder(os.Stdout)})
+	return nil
 }

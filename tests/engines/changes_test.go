@@ -2,7 +2,6 @@ package engines_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,8 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-
-	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
 // change is an event of a change stream.
@@ -128,34 +125,4 @@ func TestChangeStreamsWait(t *testing.T) {
 	}
 	modify(t, c, "r", nil, take("me")...)
 	all.Wait()
-}
-
-func TestDatabaseWithoutChangeStreams(t *testing.T) {
-	if !engines.MongoDB(t).Emulated {
-		t.Skip("a real server has change streams or has none")
-	}
-	c := locks(t)
-	stream := watch(t, c, bson.A{}, options.ChangeStream().SetMaxAwaitTime(20*time.Second))
-	allow := func(on bool) {
-		t.Helper()
-		if err := engines.SetMongoChangeStreams(t.Context(), c.Database(), on); err != nil {
-			t.Fatal(err)
-		}
-	}
-	allow(false)
-	if stream.Next(t.Context()) {
-		t.Errorf("a change came: %v", stream.Current)
-	}
-	_, err := c.Watch(t.Context(), bson.A{})
-	for what, err := range map[string]error{"the open stream": stream.Err(), "a new one": err} {
-		if e, ok := errors.AsType[mongo.CommandError](err); !ok || e.Code != 40573 {
-			t.Errorf("%s: got %v, want code 40573", what, err)
-		}
-	}
-	allow(true)
-	stream = watch(t, c, bson.A{}, options.ChangeStream())
-	modify(t, c, "r", nil, take("me")...)
-	if got := next(t, stream); got.Type != "insert" {
-		t.Errorf("got %+v, want the insert", got)
-	}
 }

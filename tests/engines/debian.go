@@ -46,6 +46,18 @@ func debian(ctx context.Context, name string) (root string, env []string, err er
 	return root, []string{"LD_LIBRARY_PATH=" + strings.Join(libraries, ":")}, nil
 }
 
+// debianDaemon returns a server of this machine, or Debian's, with what it needs in its
+// environment.
+func debianDaemon(ctx context.Context, name string) (program string, env []string, err error) {
+	for _, program := range []string{name, "/usr/sbin/" + name} {
+		if program, err := exec.LookPath(program); err == nil {
+			return program, nil, nil
+		}
+	}
+	root, env, err := debian(ctx, name)
+	return filepath.Join(root, "usr", "sbin", name), env, err
+}
+
 func unpack(ctx context.Context, name, dir string) error {
 	get, err := exec.LookPath("apt-get")
 	if err != nil {

@@ -4,7 +4,7 @@
 //
 // For each kind of server there are two variables. HOLDFAST_TEST_NAME_URL is the
 // URL of a server to use instead, so that the same tests run on a real one.
-// HOLDFAST_REQUIRE, a list with commas, has the names of those that must be
+// HOLDFAST_REQUIRE, a list with commas, names the servers that must be
 // there: a test that cannot have its server is skipped, and fails where it is
 // named. The names are: mongodb, opensearch, elasticsearch, redis, postgres.
 package engines

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -33,7 +32,7 @@ func HAProxy(t testing.TB, servers ...string) string {
 const HAProxyNotices = time.Second
 
 func startHAProxy(ctx context.Context, servers []string) (*process, error) {
-	program, env, err := haproxyProgram(ctx)
+	program, env, err := debianDaemon(ctx, "haproxy")
 	if err != nil {
 		return nil, err
 	}
@@ -87,15 +86,4 @@ backend servers
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	return p, nil
-}
-
-// haproxyProgram returns that of this machine, or Debian's.
-func haproxyProgram(ctx context.Context) (program string, env []string, err error) {
-	for _, program := range []string{"haproxy", "/usr/sbin/haproxy"} {
-		if program, err := exec.LookPath(program); err == nil {
-			return program, nil, nil
-		}
-	}
-	root, env, err := debian(ctx, "haproxy")
-	return filepath.Join(root, "usr", "sbin", "haproxy"), env, err
 }

@@ -121,8 +121,8 @@ func SetMongoClock(ctx context.Context, db *mongo.Database, now time.Time) error
 }
 
 // SetMongoChangeStreams says whether the emulator has change streams in one
-// database. Off is as a server that stands alone: those that are open end, and
-// nobody can open one.
+// database. Off is like a standalone server: open streams end, and none can be
+// opened.
 func SetMongoChangeStreams(ctx context.Context, db *mongo.Database, on bool) error {
 	return db.RunCommand(ctx, bson.D{{Key: "holdfastChangeStreams", Value: 1}, {Key: "on", Value: on}}).Err()
 }
@@ -163,34 +163,16 @@ func FailMongo(ctx context.Context, db *mongo.Database, f MongoFailure) error {
 	return db.RunCommand(ctx, command).Err()
 }
 
-// MongoServer is an emulator that belongs to one test, which may stop it.
-type MongoServer struct {
-	Engine
-	own
-}
+// MongoServer is an emulator that belongs to one test, which may stop it. After a Restart it
+// has no data: it keeps them in memory.
+type MongoServer struct{ own }
 
 // NewMongoServer starts an emulator, even where HOLDFAST_TEST_MONGODB_URL names a
 // server. It ends with the test.
 func NewMongoServer(t testing.TB) *MongoServer {
 	t.Helper()
-	s := &MongoServer{}
-	s.launch(t, 0)
-	t.Cleanup(s.Stop)
+	s := &MongoServer{own{kind: mongoDB, start: startMongoDB}}
+	s.begin(t, s.start, 0)
+	s.endsWith(t)
 	return s
-}
-
-func (s *MongoServer) launch(t testing.TB, port int) {
-	t.Helper()
-	p, err := startMongoDB(context.WithoutCancel(t.Context()), port)
-	mongoDB.need(t, err)
-	s.process, s.Engine = p, mongoDB.engine(p.url)
-}
-
-// Restart stops the server and starts another one at the same address. It has no
-// data: the emulator keeps them in memory.
-func (s *MongoServer) Restart(t testing.TB) {
-	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	s.launch(t, port)
 }

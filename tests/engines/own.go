@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -14,7 +15,53 @@ import (
 
 // own is a server that belongs to one test.
 type own struct {
+	Engine
+	kind   *kind
+	folder string // with its data; "": it has none
+	// start starts it with what is in the folder.
+	start   starter
 	process *process // nil: it is stopped
+}
+
+// starter starts a server at a port, or at a free one for 0.
+type starter func(ctx context.Context, port int) (*process, error)
+
+// begin starts the server.
+func (s *own) begin(t testing.TB, start starter, port int) {
+	t.Helper()
+	p, err := start(context.WithoutCancel(t.Context()), port)
+	s.kind.need(t, err)
+	s.process, s.Engine = p, s.kind.engine(p.url)
+}
+
+// endsWith lets the server end with the test, and its folder go.
+func (s *own) endsWith(t testing.TB) {
+	t.Cleanup(func() {
+		s.Stop()
+		if err := os.RemoveAll(s.folder); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Restart stops the server and starts it again at the same address, with the data that it
+// wrote to its folder, as after a crash.
+func (s *own) Restart(t testing.TB) {
+	t.Helper()
+	port := s.port(t)
+	s.Stop()
+	s.begin(t, s.start, port)
+}
+
+// empty is Restart without what is in that folder.
+func (s *own) empty(t testing.TB, data string, create starter) {
+	t.Helper()
+	port := s.port(t)
+	s.Stop()
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	s.begin(t, create, port)
 }
 
 // Stop ends the server at once, as a crash would; its connections are cut.

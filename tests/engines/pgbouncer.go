@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,7 +33,7 @@ func PgBouncer(t testing.TB, databaseURL string) string {
 }
 
 func startPgBouncer(ctx context.Context, database *url.URL) (*process, error) {
-	program, env, err := pgBouncerProgram(ctx)
+	program, env, err := debianDaemon(ctx, "pgbouncer")
 	if err != nil {
 		return nil, err
 	}
@@ -93,17 +92,6 @@ default_pool_size = 20
 
 func pgBouncerConfig(folder string, port int) string {
 	return filepath.Join(folder, fmt.Sprintf("pgbouncer-%d.ini", port))
-}
-
-// pgBouncerProgram returns that of this machine, or Debian's.
-func pgBouncerProgram(ctx context.Context) (program string, env []string, err error) {
-	for _, program := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
-		if program, err := exec.LookPath(program); err == nil {
-			return program, nil, nil
-		}
-	}
-	root, env, err := debian(ctx, "pgbouncer")
-	return filepath.Join(root, "usr", "sbin", "pgbouncer"), env, err
 }
 
 // pgBouncerReady asks the console of a PgBouncer for its configuration.

@@ -202,9 +202,7 @@ func postgresDo(t testing.TB, url string, statements ...string) {
 
 // PostgresServer is a server that belongs to one test, which may stop it.
 type PostgresServer struct {
-	Engine
 	own
-	folder   string
 	settings []string
 }
 
@@ -212,60 +210,35 @@ type PostgresServer struct {
 // ends with the test. Settings are as in postgresql.conf: "max_connections=20".
 func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
-	folder, err := unprivilegedFolder(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := ownPostgres(t, folder, settings)
-	s.create(t, 0)
+	s := ownPostgres(t, settings)
+	s.begin(t, s.create, 0)
 	return s
 }
 
 // ownPostgres is a server that is to be started. It ends with the test.
-func ownPostgres(t testing.TB, folder string, settings []string) *PostgresServer {
-	s := &PostgresServer{folder: folder, settings: settings}
-	t.Cleanup(func() {
-		s.Stop()
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
-	})
+func ownPostgres(t testing.TB, settings []string) *PostgresServer {
+	t.Helper()
+	folder, err := unprivilegedFolder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &PostgresServer{own: own{kind: postgresKind, folder: folder}, settings: settings}
+	s.start = func(ctx context.Context, port int) (*process, error) {
+		return startPostgres(ctx, folder, port, settings)
+	}
+	s.endsWith(t)
 	return s
 }
 
 // create starts the server with the databases that a new one has.
-func (s *PostgresServer) create(t testing.TB, port int) {
-	t.Helper()
-	p, err := newPostgres(context.WithoutCancel(t.Context()), s.folder, port, s.settings)
-	s.started(t, p, err)
-}
-
-// started notes how a start went.
-func (s *PostgresServer) started(t testing.TB, p *process, err error) {
-	t.Helper()
-	postgresKind.need(t, err)
-	s.process, s.Engine = p, postgresKind.engine(p.url)
-}
-
-// Restart stops the server and starts it again at the same address with its data:
-// what was committed is recovered, as after a crash.
-func (s *PostgresServer) Restart(t testing.TB) {
-	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	p, err := startPostgres(context.WithoutCancel(t.Context()), s.folder, port, s.settings)
-	s.started(t, p, err)
+func (s *PostgresServer) create(ctx context.Context, port int) (*process, error) {
+	return newPostgres(ctx, s.folder, port, s.settings)
 }
 
 // Empty is Restart without the data.
 func (s *PostgresServer) Empty(t testing.TB) {
 	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	if err := os.RemoveAll(filepath.Join(s.folder, "data")); err != nil {
-		t.Fatal(err)
-	}
-	s.create(t, port)
+	s.empty(t, filepath.Join(s.folder, "data"), s.create)
 }
 
 // Role makes a role that must give this password, and returns its URL.

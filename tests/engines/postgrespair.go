@@ -117,11 +117,7 @@ func (p *PostgresPair) until(t testing.TB, what, question string) {
 // newStandby starts a server that follows another.
 func newStandby(t testing.TB, primary *PostgresServer) *PostgresServer {
 	t.Helper()
-	folder, err := unprivilegedFolder(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := ownPostgres(t, folder, primary.settings)
+	s := ownPostgres(t, primary.settings)
 	s.follow(t, primary, 0)
 	return s
 }
@@ -129,20 +125,20 @@ func newStandby(t testing.TB, primary *PostgresServer) *PostgresServer {
 // follow starts the server with a copy of the primary's data, to follow it.
 func (s *PostgresServer) follow(t testing.TB, primary *PostgresServer, port int) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	if err := primary.copyTo(ctx, filepath.Join(s.folder, "data")); err != nil {
+	if err := primary.copyTo(context.WithoutCancel(t.Context()), filepath.Join(s.folder, "data")); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeUnprivileged(filepath.Join(s.folder, "access"), []byte(postgresAccess)); err != nil {
 		t.Fatal(err)
 	}
-	p, err := startPostgres(ctx, s.folder, port, append([]string{
-		fmt.Sprintf("primary_conninfo=host=127.0.0.1 port=%d user=postgres sslmode=disable", primary.port(t)), "wal_retrieve_retry_interval=100",
-	}, s.settings...))
-	s.started(t, p, err)
+	s.begin(t, func(ctx context.Context, port int) (*process, error) {
+		return startPostgres(ctx, s.folder, port, append([]string{
+			fmt.Sprintf("primary_conninfo=host=127.0.0.1 port=%d user=postgres sslmode=disable", primary.port(t)), "wal_retrieve_retry_interval=100",
+		}, s.settings...))
+	}, port)
 }
 
-// copyTo makes a standby's data of those of a server that runs.
+// copyTo copies a running server's data for a standby.
 func (s *PostgresServer) copyTo(ctx context.Context, to string) error {
 	conn, err := pgx.Connect(ctx, s.URL)
 	if err != nil {
@@ -168,7 +164,7 @@ func (s *PostgresServer) copyTo(ctx context.Context, to string) error {
 }
 
 // copyData copies a folder of data, but for what is the running server's own, and
-// its log, which the copy gets from the server. Files may vanish meanwhile.
+// its log, which the copy gets from the server. Files may vanish while it copies.
 func copyData(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

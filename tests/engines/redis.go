@@ -152,10 +152,8 @@ func RedisPrefix(t testing.TB) string {
 
 // RedisServer is a server that belongs to one test, which may stop it.
 type RedisServer struct {
-	Engine
 	own
 	release RedisRelease
-	folder  string
 	config  []string
 	clock   *Clock // nil: that of the machine
 }
@@ -172,7 +170,7 @@ func NewRedis(t testing.TB, config ...string) *RedisServer {
 func NewRedisRelease(t testing.TB, release RedisRelease, config ...string) *RedisServer {
 	t.Helper()
 	s := newRedisServer(t, release, config)
-	s.create(t, 0)
+	s.begin(t, s.create, 0)
 	return s
 }
 
@@ -182,7 +180,7 @@ func NewRedisClock(t testing.TB, config ...string) (*RedisServer, *Clock) {
 	t.Helper()
 	s := newRedisServer(t, RedisUsual, config)
 	s.clock = newClock(t, s.folder)
-	s.create(t, 0)
+	s.begin(t, s.create, 0)
 	return s, s.clock
 }
 
@@ -192,50 +190,24 @@ func newRedisServer(t testing.TB, release RedisRelease, config []string) *RedisS
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &RedisServer{release: release, folder: folder, config: config}
-	t.Cleanup(func() {
-		s.Stop()
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
-	})
+	s := &RedisServer{own: own{kind: redisKind, folder: folder}, release: release, config: config}
+	s.start = func(ctx context.Context, port int) (*process, error) { return startRedis(ctx, release, folder, port) }
+	s.endsWith(t)
 	return s
 }
 
 // create starts the server without data.
-func (s *RedisServer) create(t testing.TB, port int) {
-	t.Helper()
-	p, err := newRedis(context.WithoutCancel(t.Context()), s.release, s.folder, port, s.config)
-	s.started(t, p, err)
-}
-
-// started notes how a start went.
-func (s *RedisServer) started(t testing.TB, p *process, err error) {
-	t.Helper()
-	redisKind.need(t, err)
-	s.process, s.Engine = p, redisKind.engine(p.url)
-}
-
-// Restart stops the server and starts it again at the same address, with what it
-// wrote to its folder: nothing, without "--appendonly" or "--save".
-func (s *RedisServer) Restart(t testing.TB) {
-	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	p, err := startRedis(context.WithoutCancel(t.Context()), s.release, s.folder, port)
-	s.started(t, p, err)
+func (s *RedisServer) create(ctx context.Context, port int) (*process, error) {
+	return newRedis(ctx, s.release, s.folder, port, s.config)
 }
 
 // Empty is Restart without the data.
 func (s *RedisServer) Empty(t testing.TB) {
 	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	if err := os.RemoveAll(s.folder); err != nil {
-		t.Fatal(err)
-	}
-	if s.clock != nil {
-		newClock(t, s.folder).Set(s.clock.Now())
-	}
-	s.create(t, port)
+	s.empty(t, s.folder, func(ctx context.Context, port int) (*process, error) {
+		if s.clock != nil {
+			newClock(t, s.folder).Set(s.clock.Now())
+		}
+		return s.create(ctx, port)
+	})
 }

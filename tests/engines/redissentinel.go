@@ -56,7 +56,7 @@ sentinel failover-timeout %[2]s 3000
 	p, err := startRedis(context.WithoutCancel(t.Context()), RedisUsual, folder, 0, "--sentinel")
 	redisKind.need(t, err)
 	t.Cleanup(p.end)
-	sentinel := &RedisServer{Engine: redisKind.engine(p.url)}
+	sentinel := redisKind.engine(p.url)
 	askRedis(t, sentinel.port(t), func(ctx context.Context, client *redis.Client) error {
 		// It asks once a second by itself, so that one late answer would be a primary
 		// that is lost, and makes a replica of an old primary after 8 s or more.

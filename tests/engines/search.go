@@ -141,12 +141,7 @@ func SearchIndex(t testing.TB, e Engine) string {
 }
 
 // SearchServer is a node that belongs to one test, which may stop it.
-type SearchServer struct {
-	Engine
-	own
-	kind   *kind
-	folder string
-}
+type SearchServer struct{ own }
 
 // NewOpenSearch starts a node of OpenSearch, even where
 // HOLDFAST_TEST_OPENSEARCH_URL names one. It ends with the test.
@@ -176,41 +171,15 @@ func newSearchServer(t testing.TB, k *kind) *SearchServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &SearchServer{kind: k, folder: folder}
-	t.Cleanup(func() {
-		if s.process != nil {
-			s.process.end()
-		}
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
-	})
-	s.launch(t, 0)
+	s := &SearchServer{own{kind: k, folder: folder}}
+	s.start = func(ctx context.Context, port int) (*process, error) { return startSearch(ctx, k.name, folder, port) }
+	s.endsWith(t)
+	s.begin(t, s.start, 0)
 	return s
-}
-
-func (s *SearchServer) launch(t testing.TB, port int) {
-	t.Helper()
-	p, err := startSearch(context.WithoutCancel(t.Context()), s.kind.name, s.folder, port)
-	s.kind.need(t, err)
-	s.process, s.Engine = p, Engine{Kind: s.kind.name, URL: p.url}
-}
-
-// Restart stops the node and starts it again with its data at the same address.
-func (s *SearchServer) Restart(t testing.TB) {
-	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	s.launch(t, port)
 }
 
 // Empty is Restart without the data.
 func (s *SearchServer) Empty(t testing.TB) {
 	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	if err := os.RemoveAll(s.folder); err != nil {
-		t.Fatal(err)
-	}
-	s.launch(t, port)
+	s.empty(t, s.folder, s.start)
 }

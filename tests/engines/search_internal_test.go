@@ -86,17 +86,3 @@ func TestLeftFoldersAreRemoved(t *testing.T) {
 		t.Errorf("of a folder left 2 hours and one left a minute ago: there is %t, %t; want false, true", exists(folder+"_old"), exists(folder+"_new"))
 	}
 }
-
-func TestOwnNodesAreUsed(t *testing.T) {
-	t.Setenv("HOLDFAST_TEST_OPENSEARCH_URL", "https://me:secret@o/path")
-	t.Setenv("HOLDFAST_TEST_ELASTICSEARCH_URL", "https://e")
-	SearchEngines(t, func(t *testing.T, e Engine) {
-		want := map[string]Engine{
-			"opensearch":    {Kind: "opensearch", URL: "https://me:secret@o/path"},
-			"elasticsearch": {Kind: "elasticsearch", URL: "https://e"},
-		}[e.Kind]
-		if e != want {
-			t.Errorf("got %+v, want %+v", e, want)
-		}
-	})
-}

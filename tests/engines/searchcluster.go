@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +17,6 @@ import (
 // SearchCluster are three nodes of OpenSearch, which belong to one test. An index
 // has its primary on one of them and a replica on another.
 type SearchCluster struct {
-	kind  *kind
 	nodes []*searchNode
 	index string
 	dead  *searchNode
@@ -26,7 +24,7 @@ type SearchCluster struct {
 
 // searchNode is a node of a cluster.
 type searchNode struct {
-	SearchServer
+	own
 	name      string
 	transport int // the port for other nodes
 }
@@ -35,7 +33,7 @@ type searchNode struct {
 // index. They end with the test.
 func NewOpenSearchCluster(t testing.TB, index string) *SearchCluster {
 	t.Helper()
-	c := &SearchCluster{kind: openSearch, index: index}
+	c := &SearchCluster{index: index}
 	for i := range 3 {
 		folder, err := nodeFolder(t.Context())
 		if err != nil {
@@ -45,41 +43,29 @@ func NewOpenSearchCluster(t testing.TB, index string) *SearchCluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &searchNode{name: fmt.Sprint("node-", i), transport: port}
-		n.kind, n.folder = c.kind, folder
+		n := &searchNode{own: own{kind: openSearch, folder: folder}, name: fmt.Sprint("node-", i), transport: port}
+		n.start = func(ctx context.Context, port int) (*process, error) {
+			var all []string
+			for _, other := range c.nodes {
+				all = append(all, fmt.Sprintf("%s=%d", other.name, other.transport))
+			}
+			return startSearch(ctx, n.kind.name, folder, port, n.name, strconv.Itoa(n.transport), strings.Join(all, ","))
+		}
+		n.endsWith(t)
 		c.nodes = append(c.nodes, n)
 	}
-	t.Cleanup(func() {
-		for _, n := range c.nodes {
-			if n.process != nil {
-				n.process.end()
-			}
-			if err := os.RemoveAll(n.folder); err != nil {
-				t.Error(err)
-			}
-		}
-	})
 	// None is ready before it has met another.
 	errs := make([]error, len(c.nodes))
 	var started sync.WaitGroup
 	for i, n := range c.nodes {
-		started.Go(func() { n.process, errs[i] = c.launch(t, n, 0) })
+		started.Go(func() { n.process, errs[i] = n.start(context.WithoutCancel(t.Context()), 0) })
 	}
 	started.Wait()
-	c.kind.need(t, errors.Join(errs...))
+	openSearch.need(t, errors.Join(errs...))
 	for _, n := range c.nodes {
-		n.Engine = Engine{Kind: c.kind.name, URL: n.process.url}
+		n.Engine = n.kind.engine(n.process.url)
 	}
 	return c
-}
-
-func (c *SearchCluster) launch(t testing.TB, n *searchNode, port int) (*process, error) {
-	var all []string
-	for _, other := range c.nodes {
-		all = append(all, fmt.Sprintf("%s=%d", other.name, other.transport))
-	}
-	return startSearch(context.WithoutCancel(t.Context()), c.kind.name, n.folder, port,
-		n.name, strconv.Itoa(n.transport), strings.Join(all, ","))
 }
 
 // Hosts are the addresses of the nodes, with commas between.
@@ -125,9 +111,7 @@ func (c *SearchCluster) FailOver(t testing.TB) {
 // index has its replica again.
 func (c *SearchCluster) Rejoin(t testing.TB) {
 	t.Helper()
-	p, err := c.launch(t, c.dead, c.dead.port(t))
-	c.kind.need(t, err)
-	c.dead.process = p
+	c.dead.begin(t, c.dead.start, c.dead.port(t))
 	c.Settle(t)
 }
 

@@ -15,12 +15,7 @@ import (
 var serveKind = &kind{name: "serve"}
 
 // Serve is a process of holdfast serve that belongs to one test, which may stop it.
-type Serve struct {
-	Engine
-	own
-	command []string
-	folder  string
-}
+type Serve struct{ own }
 
 // NewServe starts a server for the locks of a store. It ends with the test. The program is
 // the command holdfast; arguments are further ones for its serve. The server answers requests
@@ -34,24 +29,13 @@ func NewServe(t testing.TB, program, store string, arguments ...string) *Serve {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := &Serve{command: append([]string{program, "serve", "--store", store, "--host", "127.0.0.1"}, arguments...), folder: folder}
-	t.Cleanup(func() {
-		s.Stop()
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
-	})
-	s.start(t, 0)
-	return s
-}
-
-func (s *Serve) start(t testing.TB, port int) {
-	t.Helper()
-	p, err := native{
-		name: "holdfast serve", folder: s.folder, crash: syscall.SIGKILL,
+	s := &Serve{own{kind: serveKind, folder: folder}}
+	command := append([]string{program, "serve", "--store", store, "--host", "127.0.0.1"}, arguments...)
+	s.start = native{
+		name: "holdfast serve", folder: folder, crash: syscall.SIGKILL,
 		url: func(port int) string { return "http://" + loopback(port) },
 		command: func(port int) ([]string, error) {
-			return append(slices.Clip(s.command), "--listen", loopback(port)), nil
+			return append(slices.Clip(command), "--listen", loopback(port)), nil
 		},
 		ready: func(context.Context, int, int) error {
 			said, err := s.log()
@@ -60,9 +44,10 @@ func (s *Serve) start(t testing.TB, port int) {
 			}
 			return err
 		},
-	}.start(context.WithoutCancel(t.Context()), port)
-	serveKind.need(t, err)
-	s.process, s.Engine = p, serveKind.engine(p.url)
+	}.start
+	s.endsWith(t)
+	s.begin(t, s.start, 0)
+	return s
 }
 
 // log is what the server wrote since it was started.
@@ -70,15 +55,6 @@ func (s *Serve) log() ([]byte, error) { return os.ReadFile(filepath.Join(s.folde
 
 // Address is where the server listens.
 func (s *Serve) Address() string { return strings.TrimPrefix(s.URL, "http://") }
-
-// Restart starts the server again at the same address, and returns when it is ready. If it
-// runs it is stopped first.
-func (s *Serve) Restart(t testing.TB) {
-	t.Helper()
-	port := s.port(t)
-	s.Stop()
-	s.start(t, port)
-}
 
 // Terminate asks the server to end, and wants it to exit with 0.
 func (s *Serve) Terminate(t testing.TB) {

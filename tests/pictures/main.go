@@ -22,6 +22,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/holdfast-go/holdfast/tests/internal/command"
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
 
@@ -61,7 +62,7 @@ func draw(ctx context.Context, names []string) error {
 	}
 	defer os.RemoveAll(tmp)
 	bin := filepath.Join(tmp, "bin")
-	if _, err := modules.Output(ctx, filepath.Join(root, "cmd", "holdfast"), "go", "build", "-o", bin+"/", "."); err != nil {
+	if _, err := command.Build(ctx, bin, nil); err != nil {
 		return err
 	}
 	if len(names) == 0 {

@@ -199,7 +199,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
-// Nor does what is slow.
+// Nor does what is slow, after Cut.
 func TestSlowIsCut(t *testing.T) {
 	n := proxy.New(t)
 	c := dial(t, n, serve(t))
@@ -209,19 +209,6 @@ func TestSlowIsCut(t *testing.T) {
 	}
 	n.Cut()
 	ask.Until(t, "no connection is open", n.Idle)
-}
-
-func TestSlow(t *testing.T) {
-	n := proxy.New(t)
-	c := dial(t, n, serve(t))
-	n.Set(proxy.Slow(short))
-	began := time.Now()
-	if err := c.ask(long); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(began); took < 2*short {
-		t.Errorf("took %v, want %v at least", took, 2*short)
-	}
 }
 
 // What is sent in many pieces is not slower for that.
@@ -238,49 +225,6 @@ func TestSlowPieces(t *testing.T) {
 	}
 	if took := time.Since(began); took < 2*short || took > 30*short {
 		t.Errorf("took %v, want %v and little more", took, 2*short)
-	}
-}
-
-func TestRefuse(t *testing.T) {
-	s := serve(t)
-	n := proxy.New(t)
-	c := dial(t, n, s)
-	before := n.Address(s.address)
-	n.Refuse()
-	if err := c.ask(long); err == nil {
-		t.Error("a connection outlives the proxy")
-	}
-	if conn, err := n.DialContext(t.Context(), "tcp", s.address); err == nil {
-		conn.Close()
-		t.Error("connected to what refuses connections")
-	}
-	n.Accept()
-	if err := dial(t, n, s).ask(long); err != nil {
-		t.Error(err)
-	}
-	if after := n.Address(s.address); after != before {
-		t.Errorf("the server was at %s, and is at %s", before, after)
-	}
-}
-
-func TestCutAndSpare(t *testing.T) {
-	s := serve(t)
-	n := proxy.New(t)
-	c := dial(t, n, s)
-	if err := c.ask(long); err != nil {
-		t.Fatal(err)
-	}
-	n.Cut()
-	c.ends(t)
-	n.Set(proxy.CutReplies)
-	end := n.Spare()
-	c = dial(t, n, s)
-	if err := c.ask(long); err != nil {
-		t.Errorf("not spared: %v", err)
-	}
-	end()
-	if err := c.ask(long); err == nil {
-		t.Error("spared for too long")
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	_ "github.com/holdfast-go/holdfast/redislock" // for its URLs
 	_ "github.com/holdfast-go/holdfast/sqlitelock"
-	"github.com/holdfast-go/holdfast/tests/internal/modules"
+	"github.com/holdfast-go/holdfast/tests/internal/command"
 )
 
 const (
@@ -34,10 +34,6 @@ const (
 // holdfastBinary is the folder of the command, which is built once.
 var holdfastBinary = sync.OnceValues(func() (string, error) {
 	ctx := context.Background()
-	root, err := modules.Root(ctx)
-	if err != nil {
-		return "", err
-	}
 	folder, err := os.MkdirTemp("", "holdfast-recipes-*")
 	if err != nil {
 		return "", err
@@ -46,7 +42,7 @@ var holdfastBinary = sync.OnceValues(func() (string, error) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		return "", err
 	}
-	_, err = modules.Output(ctx, filepath.Join(root, "cmd", "holdfast"), "go", "build", "-o", folder+"/", ".")
+	_, err = command.Build(ctx, folder, nil)
 	return folder, err
 })
 

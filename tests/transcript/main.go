@@ -27,6 +27,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/tests/internal/command"
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
 
@@ -61,7 +62,7 @@ func run(ctx context.Context, check bool) error {
 	}
 	defer os.RemoveAll(tmp)
 	bin := filepath.Join(tmp, "bin")
-	if _, err := modules.Output(ctx, filepath.Join(root, "cmd", "holdfast"), "go", "build", "-o", bin+"/", "."); err != nil {
+	if _, err := command.Build(ctx, bin, nil); err != nil {
 		return err
 	}
 	sessions, err := runAll(ctx, filepath.Join(root, scripts), bin, tmp)

@@ -5,7 +5,7 @@
 //
 //	cd tests/bench && GOWORK=off go run ./peers
 //
-// It measures those that are in PATH: flock, and etcd with etcdctl. It starts etcd
+// It measures the programs that are in PATH: flock, and etcd with etcdctl. It starts etcd
 // itself, on the loopback interface.
 package main
 
