@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/adapt"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/base"
+	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/model"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/fence/httpfence"
@@ -77,6 +78,7 @@ func TestPrinted(t *testing.T) {
 		httplock.Options{Token: password}, served, mem,
 		eslock.New(performer{node}, nil),
 		&httpfence.Memory{}, handler,
+		cas.Change{New: record},
 		wire.AcquireRequestOf(request), wire.GrantOf(request, driver.Grant{}), wireRef, wire.Hold{HoldID: id}, wire.HoldList{Holds: []wire.Hold{{HoldID: id}}},
 		renewal, wire.RenewRequest{Holds: []wire.Renewal{renewal}}, renewed, wire.RenewAnswer{Results: []wire.RenewResult{renewed}},
 		release, wire.ReleaseRequest{Holds: []wire.Release{release}}, released, wire.ReleaseAnswer{Results: []wire.ReleaseResult{released}},

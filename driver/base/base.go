@@ -4,7 +4,8 @@
 //
 // A store that has a lock of its own (a mutex, a transaction that locks its rows)
 // implements Backend. It calls the decision under that lock, once for each record,
-// even if a batch has many requests for it.
+// even if a batch has many requests for it. Package cas makes a Backend of a store
+// that can only compare and swap.
 package base
 
 import (
@@ -118,7 +119,7 @@ type Entry struct {
 // Missing is the entry of a resource without a record. floor is the highest
 // model.Record.Floor of the records that the store ever deleted, of all or of this
 // resource's alone. A record that is made of the entry has a Token and a Touched above
-// floor. So no value of them repeats, even if the clock was set back. And a Backend that
+// floor. So no value of them repeats, even if the clock was set back. And a store that
 // compares and swaps can refuse a record that was prepared before another record was
 // made and deleted.
 func Missing(resource string, floor uint64, now model.Time) Entry {

@@ -3,13 +3,11 @@ package base_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/base"
-	"github.com/holdfast-go/holdfast/driver/model"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -40,92 +38,25 @@ func ask(lockID string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: "r", LockID: lockID, HoldID: driver.NewHoldID(), TTL: driver.Forever}
 }
 
-// records keeps some, of which one may be damaged.
-type records struct {
-	failing
-	kept    map[string]model.Record
-	now     model.Time
-	damaged string
-	updates int
-}
-
-func newRecords() *records {
-	return &records{failing: failing{shared: true}, kept: make(map[string]model.Record), now: 1_900_000_000_000_000}
-}
-
-func (r *records) entry(resource string) base.Entry {
-	record, ok := r.kept[resource]
-	if !ok {
-		return base.Missing(resource, 0, r.now)
-	}
-	return base.Entry{Record: record, Now: r.now}
-}
-
-func (r *records) Update(_ context.Context, us []base.Update, _ bool) error {
-	r.updates++
-	for i, u := range us {
-		if u.Resource == r.damaged {
-			us[i].Err = driver.ErrDamaged
-		} else if c := u.Decide(r.entry(u.Resource)); c.Action == base.Put {
-			r.kept[u.Resource] = c.Record
-		}
-	}
-	return nil
-}
-
-func (r *records) Due(context.Context, time.Duration) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for name := range r.kept {
-			if !yield(name, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (r *records) hold(t *testing.T, q driver.AcquireRequest) driver.HoldRef {
-	t.Helper()
-	g, err := base.New(r).Acquire(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
-}
-
 // heldForLong returns a record with a hold on which a note of the waiter is due.
 func heldForLong(t *testing.T) base.Entry {
 	t.Helper()
-	r := newRecords()
-	r.hold(t, ask("holder"))
-	r.now += 10_000_000
-	return r.entry("r")
+	f := &failing{record: base.Missing("r", 0, 1_900_000_000_000_000)}
+	made := &putting{failing: f}
+	if _, err := base.New(made).Acquire(t.Context(), ask("holder")); err != nil {
+		t.Fatal(err)
+	}
+	made.record.Now += 10_000_000
+	return made.record
 }
 
-// A damaged record does not affect the others of a batch or of a sweep, and all that a batch
-// asks of one record is one update.
-func TestBatchWithDamage(t *testing.T) {
-	r := newRecords()
-	var releases []driver.ReleaseRequest
-	for _, resource := range []string{"1", "2", "2", "3", "4"} {
-		q := ask(driver.NewHoldID().String())
-		q.Resource, q.Mode, q.TTL = resource, driver.Shared, time.Second
-		releases = append(releases, driver.ReleaseRequest{HoldRef: r.hold(t, q)})
-	}
-	r.damaged, r.updates = "2", 0
-	got, err := base.New(r).Release(t.Context(), releases[:4])
-	if err != nil || r.updates != 1 || !got[0].Found || !got[3].Found {
-		t.Errorf("released %+v by %d updates, error %v", got, r.updates, err)
-	}
-	for _, damaged := range got[1:3] {
-		if damaged.Found || !errors.Is(damaged.Err, driver.ErrDamaged) {
-			t.Errorf("release of a damaged hold: %+v", damaged)
-		}
-	}
-	r.now += 2_000_000
-	swept, err := base.New(r).Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
-	if !errors.Is(err, driver.ErrDamaged) || swept != (driver.SweepResult{Holds: 1}) {
-		t.Errorf("swept %+v, error %v; want the hold of 4 and ErrDamaged", swept, err)
-	}
+// putting is one that does not fail.
+type putting struct{ *failing }
+
+func (p *putting) Update(_ context.Context, us []base.Update, _ bool) error {
+	c := us[0].Decide(p.record)
+	p.record = base.Entry{Record: c.Record, Now: p.record.Now}
+	return nil
 }
 
 // A place is a courtesy: the answer is the refusal, whatever became of it.
