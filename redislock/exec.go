@@ -112,18 +112,19 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*
 
 // grants reports whether the call is an acquire or a renewal, which may wait for replicas.
 func (c *call) grants() bool {
-	return c.request[0] == acquire || c.request[0] == enqueue || c.request[0] == renew
+	return c.request[0] == acquire || c.request[0] == renew
 }
 
 // granted reports whether the call granted or renewed a hold, which must be on the
 // replicas. Refusals, losses and places in the queue need not be there. A record in the
-// reply to an acquire is a refusal, unless it says that a repeat wrote its hold again.
+// reply to an acquire is a refusal if a queue follows it; otherwise a repeat wrote its hold
+// again.
 func (c *call) granted() bool {
 	if c.err != nil || !c.grants() || c.reply == int64(0) {
 		return false
 	}
 	record, ok := c.reply.([]any)
-	return !ok || c.request[0] == renew || len(record) == 4
+	return !ok || c.request[0] == renew || len(record) == 2
 }
 
 // command returns the command of a run, which has the name or the text of the script.

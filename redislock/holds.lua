@@ -82,5 +82,5 @@ end
 
 -- The reply is the description of the record and of its queue.
 function operations.L(r)
-  return describe_queue(r, -1, r.places, #r.places)
+  return describe(r, -1, r.places, #r.places)
 end

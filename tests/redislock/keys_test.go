@@ -147,7 +147,7 @@ func TestTokensEnd(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
 	last := driver.HoldRef{Token: driver.MaxToken - 1}
-	idle := fmt.Sprintf("I%016d%016d", 1<<53, last.Token-1)
+	idle := fmt.Sprintf("F%016d%016d", 1<<53, last.Token-1)
 	if err := p.client.Set(t.Context(), p.Prefix+"r", idle, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
