@@ -137,7 +137,6 @@ type Store struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // client, if it is one
 	o       Options
-	log     *slog.Logger
 	polls   atomic.Bool // there are no wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
 	durable atomic.Bool // the servers write to disk before they answer
@@ -147,7 +146,7 @@ type Store struct {
 	direct    *direct // or nil
 	watcher   *watcher
 
-	owned   io.Closer // closed by Close, or nil
+	owned   []io.Closer // closed by Close
 	closing sync.Once
 	err     error
 }
@@ -169,7 +168,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 		o = *opts
 	}
 	o = o.withDefaults()
-	s := &Store{client: client, o: o, log: o.Logger}
+	s := &Store{client: client, o: o}
 	s.cluster, _ = client.(*redis.ClusterClient)
 	s.perKey.Store(s.cluster != nil)
 	s.polls.Store(o.Poll)
@@ -244,20 +243,10 @@ const maxClosing = 2 * time.Second
 // HELLO, that waits for the reply, and takes the deadline of both away: for a server that
 // hangs, for ever. Such connections are left to be closed once the server goes on or is gone.
 func (s *Store) closeClients() error {
-	var clients []io.Closer
-	if s.direct != nil {
-		clients = append(clients, s.direct.client)
-	}
-	if s.owned != nil {
-		clients = append(clients, s.owned)
-	}
-	if len(clients) == 0 {
-		return nil
-	}
 	closed := make(chan error, 1)
 	go func() {
 		var err error
-		for _, c := range clients {
+		for _, c := range s.owned {
 			err = errors.Join(err, c.Close())
 		}
 		closed <- err

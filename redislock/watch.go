@@ -34,7 +34,7 @@ type watcher struct {
 
 func newWatcher(s *Store) *watcher {
 	w := &watcher{store: s, users: make(map[string]int), awaiting: make(map[string][]chan struct{})}
-	w.stream = wake.Stream{Name: "subscription", Log: s.log, Open: w.open}
+	w.stream = wake.Stream{Name: "subscription", Log: s.o.Logger, Open: w.open}
 	return w
 }
 
