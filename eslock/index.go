@@ -264,12 +264,8 @@ func at(properties map[string]property, path string) (p property, is bool) {
 // change sends a request that changes the index. without is the error text if the user
 // has no right to.
 func (s *Store) change(ctx context.Context, method, path string, body object, without string) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
 	var reply struct{ Acknowledged bool }
-	err = s.call(ctx, method, path, nil, text, &reply)
+	err := s.call(ctx, method, path, nil, body, &reply)
 	var e *rest.Error
 	switch {
 	case err == nil && !reply.Acknowledged:
