@@ -34,8 +34,8 @@ end
 -- ahead will have. A hold of the same lock ID never does. The reply is the token. A refusal
 -- is the description of the record, with the first places ahead.
 --
--- A repeat finds its own hold. The reply is the time and the record, which is written
--- unchanged: the first reply may have been lost because no replica had it.
+-- A repeat finds its own hold. The reply is the token and the time left, and the record is
+-- written unchanged: the first reply may have been lost because no replica had it.
 function operations.A(r, q)
   local limit = sub(q, 34, 49) + 0
   local mine = decode_hold(sub(q, 107), 0, now)
@@ -44,7 +44,7 @@ function operations.A(r, q)
   local before = r.holds[mine[LOCK]]
   if before and before[ID] == mine[ID] and before[RELEASED] == 0 and now < before[END] then
     r.changed = true
-    return { now, parts_of(r) }
+    return { before[GRANTED], left(before) }
   end
   if not r.count then
     count_all(r)

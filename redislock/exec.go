@@ -116,15 +116,14 @@ func (c *call) grants() bool {
 }
 
 // granted reports whether the call granted or renewed a hold, which must be on the
-// replicas. Refusals, losses and places in the queue need not be there. A record in the
-// reply to an acquire is a refusal if a queue follows it; otherwise a repeat wrote its hold
-// again.
+// replicas. Refusals, losses and places in the queue need not be there. The reply to an
+// acquire that is granted is the token, or two numbers if a repeat wrote its hold again.
 func (c *call) granted() bool {
 	if c.err != nil || !c.grants() || c.reply == int64(0) {
 		return false
 	}
-	record, ok := c.reply.([]any)
-	return !ok || c.request[0] == renew || len(record) == 2
+	values, several := c.reply.([]any)
+	return !several || len(values) == 2
 }
 
 // command returns the command of a run, which has the name or the text of the script.

@@ -21,8 +21,7 @@ function operations.N(r, q)
   end
   h[END] = math.max(h[END], math.min(now + sub(q, 2, 17), NEVER))
   h[RENEWED], r.changed = now, true
-  local left = h[END] < NEVER and h[END] - now or -1
-  return #r.places > 0 and { left, #r.places } or left
+  return #r.places > 0 and { left(h), #r.places } or left(h)
 end
 
 -- Takes a place out of the queue. It wakes the waiters if they waited for it, and for no

@@ -27,29 +27,27 @@ func (s *Store) decode(resource string, c *call) (d described, err error) {
 		return d, s.explain(resource, c.err)
 	}
 	reply, _ := c.reply.([]any)
-	if len(reply) != 2 && len(reply) != 5 {
+	if len(reply) != 5 {
 		return d, s.wrap(fmt.Errorf("the reply of a script is a %T of length %d", c.reply, len(reply)))
 	}
 	now, ok := reply[0].(int64)
 	if !ok {
 		return d, s.wrap(fmt.Errorf("the server's time is a %T", reply[0]))
 	}
-	d.now, d.position, d.record.Resource = model.Time(now), driver.NoPlace, resource
 	record, _ := reply[1].([]any)
 	v := values{all: record}
+	d.record.Resource = resource
 	d.record.Token = uint64(v.number(0, driver.MaxToken))
 	d.record.Holds = decodeAll(&v, record[min(2, len(record)):], "hold", decodeHold)
 	slices.SortFunc(d.record.Holds, func(a, b model.Hold) int { return cmp.Compare(a.Token, b.Token) })
-	if len(reply) == 5 {
-		position, _ := reply[2].(int64)
-		waiters, _ := reply[3].(int64)
-		places, _ := reply[4].([]any)
-		d.position, d.waiters = int(position), int(waiters)
-		d.record.Places = decodeAll(&v, places, "place", decodePlace)
-	}
+	position, _ := reply[2].(int64)
+	waiters, _ := reply[3].(int64)
+	places, _ := reply[4].([]any)
+	d.record.Places = decodeAll(&v, places, "place", decodePlace)
 	if v.err != nil {
 		return d, damaged(resource, v.err)
 	}
+	d.now, d.position, d.waiters = model.Time(now), int(position), int(waiters)
 	return d, nil
 }
 

@@ -139,6 +139,11 @@ local function clear(h)
   return h[END] + h[DELAY]
 end
 
+-- Returns the time left until the end of a hold, -1 if it has none.
+local function left(h)
+  return h[END] < NEVER and h[END] - now or -1
+end
+
 -- Writes a record. The key stays as long as a hold may block, and at least for the
 -- retention after that, which is longer than a place is kept. When it expires, the last
 -- token is that far behind the clock, so the next token is larger. The slack lets several
