@@ -57,8 +57,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A server whose memory is full grants nothing more. Who holds can renew and
-// release all the same.
+// A server whose memory is full grants nothing more, but renews and releases holds.
 func TestMemoryIsFull(t *testing.T) { onEachRelease(t, memoryIsFull) }
 
 func memoryIsFull(t *testing.T, release engines.RedisRelease) {
