@@ -45,7 +45,7 @@ type ask struct {
 
 // update is the update of a document, for all asks about it. They share one update,
 // because each update reads the whole document, is written to all copies, and blocks other
-// updates of the document meanwhile.
+// updates of the document while it runs.
 type update struct {
 	document
 	*acquireParams
@@ -149,15 +149,15 @@ func (s *Store) bulk(ctx context.Context, st *statement, updates []*update, insi
 
 // outcomes returns the outcome of each ask of an update.
 func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
-	home := s.place.Load()
+	index := s.index.Load()
 	missed := st != acquire && it.Error != nil && it.Error.Type == rest.DocumentMissing && it.Status == http.StatusNotFound
 	o := outcome{}
 	switch {
 	case it.Error != nil && !missed:
 		o.err = it.Error
-	case home.index != "" && it.Index != "" && it.Index != home.index:
+	case index != nil && it.Index != "" && it.Index != *index:
 		o.err = fmt.Errorf("the answer about %q is from the index %s, which is not the index of the locks: the alias %s was moved; a store that is opened now reports what to do",
-			u.ID, it.Index, home.alias)
+			u.ID, it.Index, s.alias)
 	case !missed:
 		return understand(st, u, it)
 	}
@@ -194,7 +194,7 @@ func (s *Store) writing() url.Values {
 }
 
 // at returns the path of an endpoint of the index.
-func (s *Store) at(endpoint string) string { return "/" + s.place.Load().alias + "/" + endpoint }
+func (s *Store) at(endpoint string) string { return "/" + s.alias + "/" + endpoint }
 
 // call sends a request with a JSON object, or with no body if that is nil.
 func (s *Store) call(ctx context.Context, method, path string, params url.Values, body object, reply any) error {

@@ -155,7 +155,7 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 	}
 	_, err = within(ctx, func() (any, error) { return server.Do(ctx, s.publish(), channel, "").Result() })
 	if err == nil {
-		pubsub := s.pubsub(ctx, server)
+		pubsub := server.Subscribe(ctx)
 		defer pubsub.Close()
 		_, err = within(ctx, func() (any, error) { return nil, s.probe(ctx, pubsub) })
 	}

@@ -20,7 +20,7 @@ const page = 500
 
 // List implements driver.Store. Without a resource in the filter it finds the keys of the
 // server by SCAN. In a Cluster it does so for one master after the other, and can miss
-// the keys of slots that move between masters meanwhile.
+// the keys of slots that move between masters while it runs.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return list(ctx, s, f, func(d described) []driver.Status { return model.Statuses(d.record, d.now, f) })
 }

@@ -175,7 +175,7 @@ func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 	return nil
 }
 
-// enter adds the caller to those whose contexts are polled. ps.mu is held.
+// enter adds the caller, whose context is polled from now on. ps.mu is held.
 func (ps *pipelines) enter(by *caller) {
 	if len(ps.callers) == 0 {
 		time.AfterFunc(pollEvery, ps.poll)
@@ -206,7 +206,7 @@ func (ps *pipelines) poll() {
 	}
 }
 
-// close returns when no call is under way. Those that are fail, and are not retried.
+// close returns when no call is under way. Queued calls fail, and are not retried.
 func (ps *pipelines) close() {
 	ps.mu.Lock()
 	ps.cancel()

@@ -105,7 +105,7 @@ func (v *values) number(i int, most int64) int64 {
 	return n
 }
 
-// detail returns a text on which no decision depends, "" if it is none.
+// detail returns a text on which no decision depends, "" if it is invalid.
 func (v *values) detail(i int) string {
 	s, _ := v.at(i).(string)
 	return s

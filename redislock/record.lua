@@ -64,8 +64,8 @@ local function decode_hold(text, token, at)
   return h
 end
 
--- Reports whether a hold or a place has this many elements, and sound ones of those that
--- both have.
+-- Reports whether a hold or a place has this many elements, and whether the first four are
+-- sound.
 local function sound(x, size)
   return #x == size and #x[ID] == 24 and #x[LOCK] > 0 and (x[MODE] == 0 or x[MODE] == 1)
     and x[LIMIT] >= x[MODE] - 1 and x[LIMIT] < NEVER
@@ -77,7 +77,7 @@ local function live_places(places)
   local live = {}
   for i, p in ipairs(places) do
     if not (sound(p, 10) and (p[FAIR] == 0 or p[FAIR] == 1) and p[SINCE] >= 0 and p[ASKED] >= 0 and p[UNTIL] < NEVER) then
-      error('DAMAGED place ' .. i .. ' is none', 0)
+      error('DAMAGED place ' .. i .. ' is malformed', 0)
     end
     if p[ASKED] <= now and now < p[UNTIL] then
       live[#live + 1] = p
@@ -101,7 +101,7 @@ local function read(key)
     parts = { token, sub(raw, 2, 17) + 0, #raw > 33 and decode_hold(sub(raw, 34), token, token) or nil }
   end
   if type(parts) ~= 'table' then
-    error('DAMAGED it is no record', 0)
+    error('DAMAGED it is not a record', 0)
   end
   local r = { token = parts[1], expires = parts[2], holds = {}, places = {}, exists = true }
   if not (r.token >= 0 and r.token < NEVER and r.expires > 0 and r.expires <= NEVER) then
@@ -111,12 +111,12 @@ local function read(key)
     local h = parts[i]
     if not (sound(h, 13) and (h[RELEASED] == 0 or h[RELEASED] == 1) and h[GRANTED] > 0 and h[GRANTED] < NEVER
       and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0) or r.holds[h[LOCK]] then
-      error('DAMAGED hold ' .. i - 2 .. ' is none', 0)
+      error('DAMAGED hold ' .. i - 2 .. ' is malformed', 0)
     end
     r.holds[h[LOCK]] = h
   end
   if places ~= nil and type(places) ~= 'table' then
-    error('DAMAGED its queue is none', 0)
+    error('DAMAGED its queue is not an array', 0)
   end
   r.places = live_places(places or {})
   return r

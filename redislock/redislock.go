@@ -25,7 +25,7 @@
 //   - fast.lua decides most acquires and releases: the acquire of a free resource, and the
 //     release of its only hold, if that has not changed since its grant.
 //   - record.lua describes requests and keys, and reads and writes records.
-//   - queue.lua keeps the places of those who wait.
+//   - queue.lua keeps the places of waiters.
 //   - acquire.lua decides all other acquires. All refusals come from it.
 //   - holds.lua decides renewals, all other releases and sweeps, and reads for List.
 //   - run.lua calls these for each key, writes the changed records, and replies.

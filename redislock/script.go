@@ -65,11 +65,10 @@ func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
 	b = appendDigits(b, 16, micros(q.PlaceTTL()))
 	b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Owner))))
 	b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Host))))
-	fair := byte('0')
+	b = append(b, '0')
 	if q.Fair {
-		fair = '1'
+		b[len(b)-1] = '1'
 	}
-	b = append(b, fair)
 	b = hex.AppendEncode(b, q.Place[:])
 	b = hex.AppendEncode(b, q.HoldID[:])
 	b = appendSized(b, q.LockID)
@@ -91,15 +90,6 @@ func (s *Store) appendNeed(b []byte, q *driver.AcquireRequest) []byte {
 		need, expiry = stays.Microseconds(), (stays + slack).Milliseconds()
 	}
 	return appendDigits(appendDigits(b, 16, need), 16, expiry)
-}
-
-// releaseRequest returns the request of a release.
-func releaseRequest(q *driver.ReleaseRequest) []byte {
-	b := refRequest(release, q.After, &q.HoldRef)
-	if !q.Place.IsZero() {
-		b = hex.AppendEncode(b, q.Place[:])
-	}
-	return b
 }
 
 // refRequest returns the request of an operation on the hold that matches ref.
