@@ -186,13 +186,3 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
-
-func TestDeadContext(t *testing.T) {
-	s := newServer()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	d := fence.Document{Client: s, Index: "i", ID: "1"}
-	if err := d.Claim(ctx, 5); !errors.Is(err, context.Canceled) || len(s.requests()) != 0 {
-		t.Errorf("%v after %d requests", err, len(s.requests()))
-	}
-}
