@@ -251,12 +251,10 @@ func (s *Store) closeClients() error {
 		}
 		closed <- err
 	}()
-	timer := time.NewTimer(maxClosing)
-	defer timer.Stop()
 	select {
 	case err := <-closed:
 		return err
-	case <-timer.C:
+	case <-time.After(maxClosing):
 		return errors.New("the server does not answer: connections are closed once it does")
 	}
 }

@@ -137,10 +137,8 @@ func Bulk[Source any](ctx context.Context, client Performer, path string, params
 // Pause waits for a random time up to most before a request is sent again. The error is
 // ctx.Err() if ctx ends.
 func Pause(ctx context.Context, most time.Duration) error {
-	t := time.NewTimer(rand.N(most))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(rand.N(most)):
 	case <-ctx.Done():
 	}
 	return ctx.Err()
