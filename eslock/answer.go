@@ -105,7 +105,7 @@ func understand(st *statement, u *update, it *item) []outcome {
 	case !o.stored && it.Result != rest.Noop:
 		why = fmt.Sprintf("result %q", it.Result)
 	case a == nil:
-		why = "there is none"
+		why = "it has no answer of the script"
 	case o.stored == a.Unstored:
 		// Otherwise an old answer could be taken for the present one.
 		why = "it is not the answer to this request"

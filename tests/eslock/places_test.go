@@ -36,7 +36,7 @@ func refusedAt(t *testing.T, s driver.Store, q driver.AcquireRequest, position i
 	return held
 }
 
-// placed is refusedAt for those who need no more.
+// placed is refusedAt without a result.
 func placed(t *testing.T, s driver.Store, q driver.AcquireRequest, position int) {
 	t.Helper()
 	_ = refusedAt(t, s, q, position)
@@ -51,7 +51,7 @@ func left(t *testing.T, s driver.Store, q driver.AcquireRequest) {
 	}
 }
 
-// waiters are the lock IDs of those who wait, after the names of their resources.
+// waiters returns the resources and the lock IDs of all waiters.
 func waiters(t *testing.T, s *eslock.Store, f driver.Filter) (all []string) {
 	t.Helper()
 	for p, err := range s.Waiters(t.Context(), f) {

@@ -373,8 +373,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A frozen server keeps nobody longer than the context says, and what others asked
-// of it meanwhile does not keep them from it when it is back.
+// A call to a frozen server returns when its context ends, and the calls that have left do
+// not delay others once the server goes on.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
