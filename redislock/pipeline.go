@@ -28,6 +28,9 @@ const (
 	// come sooner, and the channel of a context takes a timer, which is a tenth of a
 	// lock's time.
 	pollEvery = 10 * time.Millisecond
+	// idlePolls is the number of polls without callers after which polling ends. To start it
+	// again for the next caller each time took a tenth of the rate of one that pauses.
+	idlePolls = 20
 )
 
 var errClosed = errors.New("the store is closed")
@@ -85,10 +88,13 @@ type pipelines struct {
 	ctx     context.Context // that of the senders; it ends with the store
 	cancel  context.CancelFunc
 	sending sync.WaitGroup
+	closed  chan struct{} // closed when the last sender has ended
+	polling sync.WaitGroup
 
 	mu       sync.Mutex
 	byServer map[redis.UniversalClient]*pipeline // the pipelines that have senders
-	callers  []*caller                           // those that wait, or waited at the last poll; if there are any, poll is due
+	callers  []*caller                           // those that wait, or waited at the last poll
+	polls    bool                                // a goroutine polls their contexts
 }
 
 type pipeline struct {
@@ -98,7 +104,8 @@ type pipeline struct {
 }
 
 func newPipelines(s *Store) *pipelines {
-	ps := &pipelines{exec: s.exec, byServer: make(map[redis.UniversalClient]*pipeline)}
+	ps := &pipelines{exec: s.exec, closed: make(chan struct{}),
+		byServer: make(map[redis.UniversalClient]*pipeline)}
 	ps.ctx, ps.cancel = context.WithCancel(context.Background())
 	return ps
 }
@@ -177,32 +184,45 @@ func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 
 // enter adds the caller, whose context is polled from now on. ps.mu is held.
 func (ps *pipelines) enter(by *caller) {
-	if len(ps.callers) == 0 {
-		time.AfterFunc(pollEvery, ps.poll)
-	}
 	ps.callers = append(ps.callers, by)
+	if !ps.polls {
+		ps.polls = true
+		ps.polling.Go(ps.poll)
+	}
 }
 
-// poll makes callers leave when their contexts have ended, and comes back while there are
-// others.
+// poll makes callers leave when their contexts have ended.
 func (ps *pipelines) poll() {
-	var ended []*caller
-	ps.mu.Lock()
-	ps.callers = slices.DeleteFunc(ps.callers, func(by *caller) bool {
-		if by.waiting.Load() == 0 || by.left.Load() {
-			return true
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for idle := 0; ; {
+		select {
+		case <-ticker.C:
+		case <-ps.closed:
+			return
 		}
-		if by.ctx.Err() != nil {
-			ended = append(ended, by)
+		var ended []*caller
+		ps.mu.Lock()
+		ps.callers = slices.DeleteFunc(ps.callers, func(by *caller) bool {
+			if by.waiting.Load() == 0 || by.left.Load() {
+				return true
+			}
+			if by.ctx.Err() != nil {
+				ended = append(ended, by)
+			}
+			idle = 0
+			return false
+		})
+		idle++
+		ps.polls = idle <= idlePolls
+		more := ps.polls
+		ps.mu.Unlock()
+		for _, by := range ended {
+			by.leave()
 		}
-		return false
-	})
-	if len(ps.callers) > 0 {
-		time.AfterFunc(pollEvery, ps.poll)
-	}
-	ps.mu.Unlock()
-	for _, by := range ended {
-		by.leave()
+		if !more {
+			return
+		}
 	}
 }
 
@@ -212,6 +232,8 @@ func (ps *pipelines) close() {
 	ps.cancel()
 	ps.mu.Unlock()
 	ps.sending.Wait()
+	close(ps.closed)
+	ps.polling.Wait()
 }
 
 // do sends the calls and waits for their replies. If it or a call has an error, the script
