@@ -3,7 +3,6 @@ package eslock
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -41,7 +40,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	params := acquireParams{
 		TTL: millis(q.TTL),
 		Hold: holdJSON{
-			LockID: q.LockID, HoldID: &q.HoldID, Mode: &q.Mode, Limit: limit,
+			LockID: q.LockID, HoldID: &q.HoldID, Mode: q.Mode, Limit: limit,
 			Owner: q.Details.Owner, Host: q.Details.Host, Comment: q.Details.Comment,
 			Delay: q.TakeoverDelay.Milliseconds(),
 		},
@@ -65,25 +64,10 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	case o.found: // on all copies that must have it
 		return driver.Grant{Token: o.token, Left: o.left()}, nil
 	}
-	return driver.Grant{}, s.refusal(&o, q)
-}
-
-// refusal returns the error of a request that was not granted. Package model makes it, of
-// the holds and the places ahead that the server returned.
-func (s *Store) refusal(o *outcome, q driver.AcquireRequest) error {
-	q.Place = driver.PlaceID{} // those places are all ahead
-	_, _, _, err := model.Acquire(o.record, o.now, q)
-	if err == nil && o.more { // one of the others is in the way
-		err = model.Refused(o.record, o.now, q)
-	}
-	var held *driver.HeldError
-	switch {
-	case errors.As(err, &held):
-		held.Position, held.Waiters = o.position, o.waiters
-	case err == nil:
-		err = s.wrap(fmt.Errorf("the server did not grant %q, although nothing in the document that it returned is in the way", q.Resource))
-	}
-	return err
+	q.Place = driver.PlaceID{} // the places that the server returned are all ahead
+	held := model.Refused(o.record, o.now, q)
+	held.Position, held.Waiters = o.position, o.waiters
+	return driver.Grant{}, held
 }
 
 // oldName refuses a name that programs with es-distributed-lock take for another one:

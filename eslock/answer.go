@@ -27,8 +27,8 @@ type source struct {
 // statement that stores something returns only the holds of the request, because a document
 // may have thousands.
 type answerJSON struct {
-	Time     *int64
-	Token    *int64 // of the hold; the last one, if nothing was stored
+	Time     int64
+	Token    int64 // of the hold; the last one, if nothing was stored
 	Damage   *string
 	Unstored bool
 	// If nothing was stored:
@@ -49,17 +49,13 @@ type answerJSON struct {
 const (
 	gone    = -1 // there is no such hold
 	endless = -2
-	// mostAhead is how many places ahead a refusal has.
-	mostAhead = 4
-	// maxMillis is beyond any moment that can have been stored.
-	maxMillis = 100_000_000_000_000
 )
 
 // holdJSON is one hold. Its names are those of the documents: add, never rename.
 type holdJSON struct {
 	LockID   string         `json:"lockId"`
 	HoldID   *driver.HoldID `json:"holdId,omitempty"` // absent: a hold of an old client
-	Mode     *driver.Mode   `json:"mode"`
+	Mode     driver.Mode    `json:"mode"`
 	Limit    *int           `json:"limit,omitempty"` // of a shared hold; absent: not known
 	Token    int64          `json:"token,omitempty"`
 	Owner    string         `json:"owner,omitempty"`
@@ -74,17 +70,15 @@ type holdJSON struct {
 
 // outcome is that of an ask.
 type outcome struct {
-	err     error // if set, all else is invalid, and the outcome is unknown unless the error is a named one
-	missing bool  // there is no such document
-	stored  bool  // the update has changed the document
-	now     model.Time
+	err    error // if set, all else is invalid, and the outcome is unknown unless the error is a named one
+	stored bool  // the update has changed the document
+	now    model.Time
 	// record is the document, if nothing was stored or a place. After a refusal, it has
 	// only the first places ahead.
 	record model.Record
 	// position is that of the request in the queue, or driver.NoPlace, and waiters how
 	// many places the queue has.
 	position, waiters int
-	more              bool // there are more places ahead than the record has
 	// If something was stored: whether the hold was there, its token if it was
 	// granted, and its end.
 	found bool
@@ -99,13 +93,43 @@ func (o *outcome) left() time.Duration {
 }
 
 // understand reads an answer without an error, and returns the outcome of each ask of
-// an update. The script has looked for damage; an answer in another form than the
+// an update. The script has checked the document; an answer in another form than the
 // script's is an error.
 func understand(st *statement, u *update, it *item) []outcome {
-	o, why := understandDocument(st, u, it)
+	a := it.Get.Source.Holdfast.Answer
+	o := outcome{stored: it.Result == rest.Created || it.Result == rest.Updated, position: driver.NoPlace}
+	why := ""
+	switch {
+	case it.Status != 200 && it.Status != 201:
+		why = fmt.Sprintf("status %d", it.Status)
+	case !o.stored && it.Result != rest.Noop:
+		why = fmt.Sprintf("result %q", it.Result)
+	case a == nil:
+		why = "it has no answer of the script"
+	case o.stored == a.Unstored:
+		// Otherwise an old answer could be taken for the present one.
+		why = "it is not the answer to this request"
+	case a.Damage != nil:
+		o.err = fmt.Errorf("%w: document %q: %s", driver.ErrDamaged, u.ID, *a.Damage)
+	case a.Time <= 0 || a.Token < 0 || a.Token > driver.MaxToken:
+		why = "no time or no token"
+	case !o.stored && a.Holds == nil:
+		why = "no holds"
+	default:
+		o.now, o.token, o.swept, o.waiters = model.Time(a.Time)*1000, uint64(a.Token), a.Swept, a.Waiters
+		if a.Placed {
+			o.position = a.Position
+		}
+		switch {
+		case !o.stored:
+			o.record = a.record(u.document, a.Holds)
+		case a.Placed:
+			o.record = a.record(u.document, it.Get.Source.Holdfast.Holds)
+		}
+	}
 	all := slices.Repeat([]outcome{o}, len(u.of))
-	if o.stored && o.err == nil && why == "" {
-		why = understandHolds(st, it.Get.Source.Holdfast.Answer, all)
+	if why == "" && o.err == nil && o.stored {
+		why = a.ends(st, len(u.Refs), all)
 	}
 	if why != "" {
 		err := fmt.Errorf("the answer about document %q cannot be understood: %s", u.ID, why)
@@ -114,89 +138,42 @@ func understand(st *statement, u *update, it *item) []outcome {
 	return all
 }
 
-// understandDocument reads the part that all asks share. If it cannot, why is the reason.
-func understandDocument(st *statement, u *update, it *item) (o outcome, why string) {
-	a := it.Get.Source.Holdfast.Answer
-	o.stored = it.Result == rest.Created || it.Result == rest.Updated
-	want := len(u.Refs)
+// ends sets the ends of the holds of the request, or returns why it cannot.
+func (a *answerJSON) ends(st *statement, refs int, all []outcome) (why string) {
 	if st == acquire {
-		want = 1
+		refs = 1
 	}
-	switch {
-	case it.Status != 200 && it.Status != 201:
-		return o, fmt.Sprintf("status %d", it.Status)
-	case !o.stored && it.Result != rest.Noop:
-		return o, fmt.Sprintf("result %q", it.Result)
-	case a == nil:
-		return o, "there is none"
-	case o.stored == a.Unstored:
-		// Otherwise an old answer could be taken for the present one.
-		return o, "it is not the answer to this request"
-	case a.Damage != nil:
-		o.err = fmt.Errorf("%w: document %q: %s", driver.ErrDamaged, u.ID, *a.Damage)
-		return o, ""
-	case a.Time == nil || *a.Time <= 0 || *a.Time > maxMillis:
-		return o, "no time"
-	case a.Token != nil && (*a.Token < 0 || *a.Token > driver.MaxToken), a.Token == nil && (!o.stored || st == acquire):
-		return o, "no token"
-	case o.stored && (len(a.Ends) != want || want == 0 && (a.Swept <= 0 || st != sweep)):
-		return o, "it is about another document than the request"
-	case !o.stored && a.Holds == nil:
-		return o, "no holds"
-	case a.Waiters < 0, len(a.Ahead) != min(a.Position, mostAhead):
-		return o, "the queue is wrong"
+	if len(a.Ends) != refs {
+		return "it is about other holds than the request"
 	}
-	o.now, o.swept, o.position, o.waiters = model.Time(*a.Time)*1000, a.Swept, driver.NoPlace, a.Waiters
-	o.more = a.Position > mostAhead
-	if a.Placed {
-		o.position = a.Position
-	}
-	if a.Token != nil {
-		o.token = uint64(*a.Token)
-	}
-	switch {
-	case !o.stored:
-		o.record, why = a.record(u.document, o, a.Holds)
-	case a.Placed:
-		o.record, why = a.record(u.document, o, it.Get.Source.Holdfast.Holds)
-	}
-	return o, why
-}
-
-// understandHolds reads the outcomes of the holds of the request.
-func understandHolds(st *statement, a *answerJSON, all []outcome) (why string) {
-	if a.Placed {
-		if st != acquire || a.Ends[0] != gone {
-			return "it has a place, and is no refusal"
-		}
-		return ""
-	}
-	renewed := false
+	found := false
 	for i, end := range a.Ends {
-		switch o := &all[i]; {
+		switch {
 		case end == gone:
 			continue
 		case end == endless:
-			o.end = model.NoEnd
-		case end > *a.Time && end <= maxMillis:
-			o.end = model.Time(end) * 1000
+			all[i].end = model.NoEnd
+		case end > a.Time:
+			all[i].end = model.Time(end) * 1000
 		default:
 			return fmt.Sprintf("end %d", end)
 		}
-		all[i].found, renewed = true, true
+		all[i].found, found = true, true
 	}
-	if !renewed && st != release {
-		return "it stored something, and granted or renewed nothing"
-	}
-	if st == acquire && *a.Token == 0 {
+	switch {
+	case st == release:
+		return ""
+	case found == a.Placed, a.Placed && st != acquire:
+		return fmt.Sprintf("it stored a hold: %v, and a place: %v", found, a.Placed)
+	case st == acquire && a.Token == 0:
 		return "no token"
 	}
 	return ""
 }
 
 // record returns the document that the server returned.
-func (a *answerJSON) record(d document, o outcome, holds []holdJSON) (r model.Record, why string) {
-	r.Resource, r.Token, r.Touched = d.ID, o.token, o.now
+func (a *answerJSON) record(d document, holds []holdJSON) model.Record {
+	r := model.Record{Resource: d.ID, Token: uint64(a.Token), Touched: model.Time(a.Time) * 1000}
 	switch {
 	case d.Resource != nil:
 		r.Resource = *d.Resource
@@ -204,34 +181,20 @@ func (a *answerJSON) record(d document, o outcome, holds []holdJSON) (r model.Re
 		r.Resource = a.Resource
 	}
 	for _, h := range holds {
-		old := h.HoldID == nil
-		if h.LockID == "" || !old && h.HoldID.IsZero() || h.Mode == nil || old != (h.Token == 0) || h.Token < 0 || h.Token > driver.MaxToken ||
-			h.End != nil && (*h.End <= 0 || *h.End > maxMillis) {
-			return r, fmt.Sprintf("hold %+v", h)
-		}
 		r.Holds = append(r.Holds, h.hold())
 	}
 	for _, p := range append(a.Places, a.Ahead...) { // one of them
-		if p.ID.IsZero() || p.LockID == "" || p.Mode == nil {
-			return r, fmt.Sprintf("place %+v", p)
-		}
 		r.Places = append(r.Places, p.place())
 	}
-	return r, ""
+	return r
 }
 
 func (e *holdJSON) hold() model.Hold {
 	h := model.Hold{
-		LockID: e.LockID, Mode: *e.Mode, Token: uint64(e.Token), End: model.NoEnd,
+		LockID: e.LockID, Mode: e.Mode, Limit: limitOf(e.Mode, e.Limit), Token: uint64(e.Token), End: model.NoEnd,
 		Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
 		Created: shown(e.Created), Renewed: shown(e.Renewed),
 		TakeoverDelay: time.Duration(e.Delay) * time.Millisecond, Released: e.Released,
-	}
-	switch {
-	case e.Limit != nil:
-		h.Limit = *e.Limit
-	case h.Mode == driver.Shared:
-		h.Limit = driver.LimitUnknown
 	}
 	if e.HoldID != nil {
 		h.HoldID = *e.HoldID
@@ -247,7 +210,7 @@ func (e *holdJSON) hold() model.Hold {
 type placeJSON struct {
 	ID     driver.PlaceID `json:"placeId"`
 	LockID string         `json:"lockId"`
-	Mode   *driver.Mode   `json:"mode"`
+	Mode   driver.Mode    `json:"mode"`
 	Limit  *int           `json:"limit"` // of a shared request; absent: not known
 	Owner  string         `json:"owner"`
 	Host   string         `json:"host"`
@@ -258,18 +221,24 @@ type placeJSON struct {
 }
 
 func (e *placeJSON) place() model.Place {
-	p := model.Place{
-		ID: e.ID, LockID: e.LockID, Mode: *e.Mode, Owner: e.Owner, Host: e.Host, Fair: e.Fair,
+	return model.Place{
+		ID: e.ID, LockID: e.LockID, Mode: e.Mode, Limit: limitOf(e.Mode, e.Limit), Owner: e.Owner, Host: e.Host, Fair: e.Fair,
 		Since: shown(e.Since), Asked: shown(e.Asked), Until: shown(e.Until),
 	}
-	switch {
-	case e.Limit != nil:
-		p.Limit = *e.Limit
-	case p.Mode == driver.Shared:
-		p.Limit = driver.LimitUnknown
-	}
-	return p
 }
+
+func limitOf(mode driver.Mode, limit *int) int {
+	switch {
+	case limit != nil:
+		return *limit
+	case mode == driver.Shared:
+		return driver.LimitUnknown
+	}
+	return 0
+}
+
+// maxMillis is beyond any moment that can have been stored.
+const maxMillis = 100_000_000_000_000
 
 // shown returns a time on which no decision depends, 0 if it is invalid.
 func shown(ms int64) model.Time {

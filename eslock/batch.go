@@ -22,24 +22,14 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	}
 	results := make([]driver.RenewResult, len(qs))
 	for i, o := range s.apply(ctx, renew, asks) {
-		results[i] = s.renewed(o, qs[i])
+		switch results[i] = (driver.RenewResult{Left: driver.Unknown, Err: o.err}); {
+		case o.found:
+			results[i] = driver.RenewResult{Left: o.left(), Waiters: o.waiters}
+		case o.err == nil:
+			results[i].Err = fmt.Errorf("hold of %q by lock ID %q: %w", qs[i].Resource, qs[i].LockID, driver.ErrLost)
+		}
 	}
 	return results, nil
-}
-
-// renewed returns the result of a renewal, from its answer.
-func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
-	switch {
-	case o.err != nil:
-		return driver.RenewResult{Left: driver.Unknown, Err: o.err}
-	case o.found:
-		return driver.RenewResult{Left: o.left(), Waiters: o.waiters}
-	}
-	_, r := model.Renew(o.record, o.now, q)
-	if r.Err == nil {
-		r.Left, r.Err = driver.Unknown, s.wrap(fmt.Errorf("the server did not renew the hold of %q, which is in the document that it returned", q.Resource))
-	}
-	return r
 }
 
 // Release implements driver.Store. Each release has its own answer, independent of the
@@ -64,7 +54,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		asks, open = append(asks, ask{document: documentOf(q.Resource), ref: &ref}), append(open, i)
 	}
 	for i, o := range s.apply(ctx, release, asks) {
-		results[open[i]] = s.released(o, qs[open[i]])
+		results[open[i]] = released(o, qs[open[i]])
 	}
 	return results, nil
 }
@@ -88,21 +78,12 @@ func (s *Store) findByLockID(ctx context.Context, ref *refParams, resource strin
 }
 
 // released returns the result of a release, from its answer.
-func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResult {
-	switch {
-	case o.err != nil:
-		return driver.ReleaseResult{Err: o.err}
-	case o.stored:
-		return driver.ReleaseResult{Found: o.found}
-	}
-	switch _, there, _ := model.Release(o.record, o.now, q); {
-	case q.HoldID.IsZero() && !q.Place.IsZero():
-		return driver.ReleaseResult{}
-	case there && !q.HoldID.IsZero():
-		return driver.ReleaseResult{Err: s.wrap(fmt.Errorf("the server did not release %q", q.Resource))}
+func released(o outcome, q driver.ReleaseRequest) driver.ReleaseResult {
+	r := driver.ReleaseResult{Found: o.found, Err: o.err}
+	if o.err != nil || o.stored || q.HoldID.IsZero() && !q.Place.IsZero() {
+		return r
 	}
 	// A program without hold IDs may have made the hold its own.
-	r := driver.ReleaseResult{}
 	for _, h := range model.Statuses(o.record, o.now, driver.Filter{LockID: q.LockID}) {
 		r.Remains = r.Remains || h.HoldID.IsZero() && h.Live()
 	}

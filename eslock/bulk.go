@@ -3,9 +3,9 @@ package eslock
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -45,7 +45,7 @@ type ask struct {
 
 // update is the update of a document, for all asks about it. They share one update,
 // because each update reads the whole document, is written to all copies, and blocks other
-// updates of the document meanwhile.
+// updates of the document while it runs.
 type update struct {
 	document
 	*acquireParams
@@ -87,7 +87,7 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 		open[i] = i
 	}
 	for try, inside := 0, onConflict; len(open) > 0 && (st != acquire || try < maxTries); try, inside = try+1, 1 {
-		if try > 0 && backOff(ctx, try) != nil {
+		if try > 0 && rest.Pause(ctx, time.Millisecond<<min(try, maxBackOff)) != nil {
 			break // the conflicts are their errors
 		}
 		if st == acquire && try == placeTries {
@@ -101,17 +101,6 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 		open = slices.DeleteFunc(open, func(i int) bool { return !rest.IsConflict(all[i].err) })
 	}
 	return all
-}
-
-func backOff(ctx context.Context, try int) error {
-	t := time.NewTimer(rand.N(time.Millisecond << min(try, maxBackOff)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // send sends some updates in one request, and fills in the outcomes. The server
@@ -160,14 +149,15 @@ func (s *Store) bulk(ctx context.Context, st *statement, updates []*update, insi
 
 // outcomes returns the outcome of each ask of an update.
 func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
-	home, missed := s.place.Load(), it.Error != nil && it.Error.Type == rest.DocumentMissing && it.Status == http.StatusNotFound
-	o := outcome{missing: missed}
+	index := s.index.Load()
+	missed := st != acquire && it.Error != nil && it.Error.Type == rest.DocumentMissing && it.Status == http.StatusNotFound
+	o := outcome{}
 	switch {
 	case it.Error != nil && !missed:
 		o.err = it.Error
-	case home.index != "" && it.Index != "" && it.Index != home.index:
+	case index != nil && it.Index != "" && it.Index != *index:
 		o.err = fmt.Errorf("the answer about %q is from the index %s, which is not the index of the locks: the alias %s was moved; a store that is opened now reports what to do",
-			u.ID, it.Index, home.alias)
+			u.ID, it.Index, s.alias)
 	case !missed:
 		return understand(st, u, it)
 	}
@@ -181,7 +171,7 @@ func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
 func (s *Store) compile(ctx context.Context) {
 	var body bytes.Buffer
 	none := driver.NewHoldID()
-	u := &update{document{ID: none.String()}, &acquireParams{Hold: holdJSON{HoldID: &none, Mode: new(driver.Mode)}}, []refParams{}, nil}
+	u := &update{document{ID: none.String()}, &acquireParams{Hold: holdJSON{HoldID: &none}}, []refParams{}, nil}
 	for _, st := range []*statement{acquire, renew, release} {
 		if st.write(&body, u, 0, upsert) != nil {
 			return
@@ -204,8 +194,16 @@ func (s *Store) writing() url.Values {
 }
 
 // at returns the path of an endpoint of the index.
-func (s *Store) at(endpoint string) string { return "/" + s.place.Load().alias + "/" + endpoint }
+func (s *Store) at(endpoint string) string { return "/" + s.alias + "/" + endpoint }
 
-func (s *Store) call(ctx context.Context, method, path string, params url.Values, body []byte, reply any) error {
-	return s.wrap(rest.Call(ctx, s.client, method, path, params, body, reply))
+// call sends a request with a JSON object, or with no body if that is nil.
+func (s *Store) call(ctx context.Context, method, path string, params url.Values, body object, reply any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	return s.wrap(rest.Call(ctx, s.client, method, path, params, text, reply))
 }

@@ -102,11 +102,10 @@ func (s *Store) unusable(why string, err error) error {
 //	script, mapping           -                                        type and text
 //	400 at Init               the most shards that a cluster may have  the type
 func (s *Store) lasting(e *rest.Error) string {
-	reason := func(part string) bool { return strings.Contains(e.Reason, part) }
 	switch {
 	case passing(e) != "":
 		return ""
-	case e.Type == indexClosed, e.Type == blocked && reason("index closed"):
+	case e.Type == indexClosed, e.Type == blocked && says(e, "index closed"):
 		return "it is closed: open it (POST /" + s.o.Index + "/_open)"
 	case e.Type == blocked && e.Status == http.StatusForbidden:
 		return "writes are blocked: set the index.blocks that the error names to null"
@@ -118,7 +117,7 @@ func (s *Store) lasting(e *rest.Error) string {
 		return "the server wants user and password, or a key"
 	case e.Status == http.StatusForbidden:
 		return "the user lacks a right that the store needs: read, write and manage for " + s.o.Index + "*"
-	case e.Type == scriptError && reason("compile error"), e.Type == "illegal_argument_exception" && reason("cannot execute"):
+	case e.Type == scriptError && says(e, "compile error"), e.Type == "illegal_argument_exception" && says(e, "cannot execute"):
 		return "the server does not allow inline Painless scripts in updates, which the store needs"
 	case unfit(e):
 		return "its mapping does not fit"
@@ -128,11 +127,10 @@ func (s *Store) lasting(e *rest.Error) string {
 
 // passing returns what to do about an error that may pass by itself, or "": see lasting.
 func passing(e *rest.Error) string {
-	reason := func(part string) bool { return strings.Contains(e.Reason, part) }
 	switch {
-	case e.Type == blocked && (reason("read-only-allow-delete") || reason("/12/")):
+	case e.Type == blocked && (says(e, "read-only-allow-delete") || says(e, "/12/")):
 		return "it is read-only, as the server makes it when a disk is nearly full: free space on the disk, and set index.blocks.read_only_allow_delete to null if the server does not"
-	case e.Status == http.StatusUnauthorized && !reason("missing authentication credentials"):
+	case e.Status == http.StatusUnauthorized && !says(e, "missing authentication credentials"):
 		return "the server refuses user, password or key, or cannot look them up for now"
 	case e.Status == http.StatusForbidden && e.Type != blocked && !denied(e):
 		return "the user lacks a right that the store needs (read, write and manage), or its roles cannot be looked up for now"
@@ -143,6 +141,7 @@ func passing(e *rest.Error) string {
 // denied reports whether the server has looked up the roles of the user, all of them, and
 // they lack the right: in the words of Elasticsearch from 8 on, and of OpenSearch.
 func denied(e *rest.Error) bool {
-	reason := func(part string) bool { return strings.Contains(e.Reason, part) }
-	return reason("with effective roles [") && !reason("were not found") || reason("for API key id [") || strings.HasPrefix(e.Reason, "no permissions for [")
+	return says(e, "with effective roles [") && !says(e, "were not found") || says(e, "for API key id [") || strings.HasPrefix(e.Reason, "no permissions for [")
 }
+
+func says(e *rest.Error, part string) bool { return strings.Contains(e.Reason, part) }

@@ -127,15 +127,10 @@ type Store struct {
 	o       Options
 	invalid error // of the options
 
-	place atomic.Pointer[home]
-	async atomic.Bool  // the index can lose acknowledged writes
-	most  atomic.Int32 // the largest number of updates in a request
-}
-
-// home is where the locks are.
-type home struct {
-	alias string // the target of all requests
-	index string // the index of the alias, once Init has seen it
+	alias string                 // the target of all requests
+	index atomic.Pointer[string] // the index of the alias, once Init has seen it
+	async atomic.Bool            // the index can lose acknowledged writes
+	most  atomic.Int32           // the largest number of updates in a request
 }
 
 var (
@@ -164,7 +159,7 @@ func New(client Performer, opts *Options) *Store {
 		s.o.Index = DefaultIndex
 	}
 	s.invalid = s.o.check()
-	s.place.Store(&home{alias: s.o.Index + aliasSuffix})
+	s.alias = s.o.Index + aliasSuffix
 	s.most.Store(chunk)
 	return s
 }

@@ -1,7 +1,6 @@
 package eslock
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -178,25 +177,4 @@ func everything(t *testing.T, s *Store) map[string]error {
 	_, errs["sweep"] = s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
 	errs["init"] = s.Init(t.Context())
 	return errs
-}
-
-// bodyOf decodes the body of a bulk of one update.
-func bodyOf(t *testing.T, text string) (source string, params map[string]any) {
-	t.Helper()
-	var body struct {
-		Script struct {
-			Source string
-			Params map[string]any
-		}
-	}
-	lines := strings.Split(text, "\n")
-	if len(lines) != 3 || lines[2] != "" {
-		t.Fatalf("%d lines: %q", len(lines), text)
-	}
-	d := json.NewDecoder(strings.NewReader(lines[1]))
-	d.UseNumber()
-	if err := d.Decode(&body); err != nil {
-		t.Fatalf("body %q: %v", text, err)
-	}
-	return body.Script.Source, body.Script.Params
 }

@@ -101,11 +101,10 @@ func (s *Store) Init(ctx context.Context) error {
 }
 
 func (s *Store) prepare(ctx context.Context) error {
-	own := s.o.Index + aliasSuffix
 	// Other clients may create it at the same time. A created index is checked, too:
 	// an index template may have changed it.
 	for range maxTries {
-		x, err := s.describe(ctx, own)
+		x, err := s.describe(ctx, s.alias)
 		if err == nil && x == nil {
 			x, err = s.describe(ctx, s.o.Index)
 		}
@@ -113,9 +112,9 @@ func (s *Store) prepare(ctx context.Context) error {
 		case err != nil:
 			return err
 		case x != nil:
-			return s.take(ctx, x, own)
+			return s.take(ctx, x)
 		}
-		if err := s.create(ctx, own); err != nil && !hasType(err, indexThere) {
+		if err := s.create(ctx); err != nil && !hasType(err, indexThere) {
 			return err
 		}
 	}
@@ -144,7 +143,7 @@ func (s *Store) describe(ctx context.Context, name string) (*index, error) {
 	return nil, s.wrap(fmt.Errorf("the server does not describe it"))
 }
 
-func (s *Store) create(ctx context.Context, own string) error {
+func (s *Store) create(ctx context.Context) error {
 	settings := object{"number_of_shards": 1}
 	switch n := s.o.Replicas; {
 	case n > 0:
@@ -157,12 +156,12 @@ func (s *Store) create(ctx context.Context, own string) error {
 	return s.change(ctx, http.MethodPut, "/"+s.o.Index, object{
 		"settings": settings,
 		"mappings": object{"properties": mapping()},
-		"aliases":  object{own: object{}},
+		"aliases":  object{s.alias: object{}},
 	}, "it is missing, and the user has no right to create it")
 }
 
 // take prepares an existing index, or returns why that is impossible.
-func (s *Store) take(ctx context.Context, x *index, own string) error {
+func (s *Store) take(ctx context.Context, x *index) error {
 	missing, why := x.compare()
 	if why == "" {
 		why = x.misfit()
@@ -170,17 +169,17 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 	if why != "" {
 		return s.unusable(why+": use another index", nil)
 	}
-	ours, there := x.Aliases[own]
+	ours, there := x.Aliases[s.alias]
 	named, is := x.Aliases[s.o.Index]
 	switch {
 	case x.name != s.o.Index && !is:
 		return s.unusable(fmt.Sprintf("the locks are in %s, of which %s is no longer an alias: a lock could be granted there and here at the same time. "+
-			"Give that index the alias again, or, while no lock is held, remove its alias %s", x.name, s.o.Index, own), nil)
+			"Give that index the alias again, or, while no lock is held, remove its alias %s", x.name, s.o.Index, s.alias), nil)
 	case x.name != s.o.Index && !named.takesAll():
 		return s.unusable(fmt.Sprintf("the locks are in %s, and writes to the alias %s go elsewhere, or see only a part of it: "+
-			"let it have no filter and no routing, and write to that index; or, while no lock is held, remove its alias %s", x.name, s.o.Index, own), nil)
+			"let it have no filter and no routing, and write to that index; or, while no lock is held, remove its alias %s", x.name, s.o.Index, s.alias), nil)
 	case there && !ours.takesAll():
-		return s.unusable(fmt.Sprintf("the alias %s must have no filter and no routing, and take writes", own), nil)
+		return s.unusable(fmt.Sprintf("the alias %s must have no filter and no routing, and take writes", s.alias), nil)
 	}
 	if len(missing) > 0 {
 		err := s.change(ctx, http.MethodPut, "/"+x.name+"/_mapping", object{"properties": missing},
@@ -190,14 +189,14 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 		}
 	}
 	if !there {
-		add := object{"add": object{"index": x.name, "alias": own}}
+		add := object{"add": object{"index": x.name, "alias": s.alias}}
 		if err := s.change(ctx, http.MethodPost, "/_aliases", object{"actions": []object{add}},
-			"its alias "+own+" is missing, and the user has no right to create it"); err != nil {
+			"its alias "+s.alias+" is missing, and the user has no right to create it"); err != nil {
 			return err
 		}
 	}
 	s.async.Store(strings.EqualFold(x.setting("translog.durability"), "async"))
-	s.place.Store(&home{alias: own, index: x.name})
+	s.index.Store(&x.name)
 	return nil
 }
 
@@ -264,12 +263,8 @@ func at(properties map[string]property, path string) (p property, is bool) {
 // change sends a request that changes the index. without is the error text if the user
 // has no right to.
 func (s *Store) change(ctx context.Context, method, path string, body object, without string) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
 	var reply struct{ Acknowledged bool }
-	err = s.call(ctx, method, path, nil, text, &reply)
+	err := s.call(ctx, method, path, nil, body, &reply)
 	var e *rest.Error
 	switch {
 	case err == nil && !reply.Acknowledged:

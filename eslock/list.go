@@ -2,7 +2,6 @@ package eslock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -178,7 +177,7 @@ func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error
 
 // page requests one page. A page that may be incomplete is an error.
 func (s *Store) page(ctx context.Context, path string, params url.Values, query object, f *found) error {
-	err := s.post(ctx, path, params, query, f)
+	err := s.call(ctx, http.MethodPost, path, params, query, f)
 	if err == nil && (f.Shards == nil || f.Shards.Failed > 0 || f.TimedOut || f.Hits.Total == nil) {
 		err = s.incomplete()
 	}
@@ -211,16 +210,5 @@ func (s *Store) closeScroll(ctx context.Context, id string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toClose)
 	defer cancel()
-	body, err := json.Marshal(object{"scroll_id": id})
-	if err == nil {
-		_ = s.call(ctx, http.MethodDelete, "/_search/scroll", nil, body, &struct{}{})
-	}
-}
-
-func (s *Store) post(ctx context.Context, path string, params url.Values, body object, reply any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	return s.call(ctx, http.MethodPost, path, params, text, reply)
+	_ = s.call(ctx, http.MethodDelete, "/_search/scroll", nil, object{"scroll_id": id}, &struct{}{})
 }

@@ -14,34 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// Odd names are no part of a URL, of a script or of a line of a bulk.
-func TestNamesStayData(t *testing.T) {
-	odd := []string{
-		"a/b", "..", ".", "%2F", "a b", "a?b", "a#b", "ü", "_source", "\"}}\n{\"delete\":{}}", "${x}", "'; ctx.op = 'delete",
-		strings.Repeat("x", 513), "*", "a,b", "+", ";", "\\", "<b>", "\u2028",
-	}
-	for _, name := range odd {
-		f := always(503, explained("unavailable_shards_exception", "x"))
-		q := request(name, name)
-		q.Details = driver.Details{Owner: name, Host: name, Comment: name}
-		if _, err := New(f, nil).Acquire(t.Context(), q); err == nil {
-			t.Fatal("granted")
-		}
-		r := f.requests()[0]
-		if r.Path != "/"+DefaultIndex+aliasSuffix+"/_bulk" || r.Type != "application/x-ndjson" {
-			t.Errorf("%q: path %s, type %s", name, r.Path, r.Type)
-		}
-		source, params := bodyOf(t, r.Body)
-		if source != compact(readText+acquireText) {
-			t.Errorf("%q: another script", name)
-		}
-		hold := params["hold"].(map[string]any)
-		if params["resource"] != name || hold["lockId"] != name || hold["owner"] != name || hold["comment"] != name {
-			t.Errorf("%q: parameters %v", name, params)
-		}
-	}
-}
-
 // If programs with es-distributed-lock use the index, names by which they lock another
 // document are refused. The error has the name to use instead.
 func TestNamesOfOldClients(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -49,7 +50,7 @@ func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, err
 		TimedOut bool `json:"timed_out"`
 		Failures []json.RawMessage
 	}
-	err := s.post(ctx, s.at("_delete_by_query"), params, object{"query": all(
+	err := s.call(ctx, http.MethodPost, s.at("_delete_by_query"), params, object{"query": all(
 		expires(object{"lte": epoch}),
 		object{"range": object{"holdfast.time": object{"lte": fmt.Sprintf("now-%ds", seconds)}}},
 	)}, &reply)

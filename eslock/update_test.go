@@ -25,25 +25,6 @@ func renewals(lockIDs ...string) (qs []driver.RenewRequest) {
 	return qs
 }
 
-// The holds of a document are asked for in one update, and each has its own answer.
-func TestHoldsOfOneDocument(t *testing.T) {
-	f := always(200, answered(fmt.Sprintf(`"ends":[%d,-1,-2]`, nowMillis+1000)))
-	rs, err := New(f, nil).Renew(t.Context(), renewals("a", "b", "c"))
-	if err != nil || len(rs) != 3 || rs[0] != (driver.RenewResult{Left: time.Second}) || !errors.Is(rs[1].Err, driver.ErrLost) ||
-		rs[2] != (driver.RenewResult{Left: driver.Forever}) {
-		t.Errorf("renewed %+v, %v", rs, err)
-	}
-	sent := f.requests()
-	if _, params := bodyOf(t, sent[0].Body); len(sent) != 1 || len(params["refs"].([]any)) != 3 {
-		t.Errorf("sent %+v", sent)
-	}
-	f = always(200, answered(`"ends":[-1,-2]`))
-	released, err := New(f, nil).Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref("r", "a")}, {HoldRef: ref("r", "b")}})
-	if err != nil || len(released) != 2 || released[0] != (driver.ReleaseResult{}) || released[1] != (driver.ReleaseResult{Found: true}) {
-		t.Errorf("released %+v, %v", released, err)
-	}
-}
-
 // An end may be later than a duration can tell: other programs may write any into a document.
 func TestEndIsFar(t *testing.T) {
 	s := New(always(200, answered(`"ends":[100000000000000]`)), nil)
@@ -76,14 +57,6 @@ func TestAnswersMissing(t *testing.T) {
 				t.Errorf("%s: release %d: %+v", answer, i, released[i])
 			}
 		}
-	}
-}
-
-// A renewal that was written renewed something.
-func TestRenewedNothing(t *testing.T) {
-	rs, err := New(always(200, answered(`"ends":[-1,-1]`)), nil).Renew(t.Context(), renewals("a", "b"))
-	if err != nil || len(rs) != 2 || rs[0].Err == nil || errors.Is(rs[0].Err, driver.ErrLost) {
-		t.Errorf("renewed %+v, %v", rs, err)
 	}
 }
 

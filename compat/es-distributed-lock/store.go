@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 // store is shared by all Locks that were made with the same client.
 type store struct {
 	driver.Store
+	client   eslock.Performer
 	prepared atomic.Bool // the index was made or checked
 }
 
@@ -39,13 +41,11 @@ func (s *store) prepare(ctx context.Context) error {
 // renewOne extends one hold, and returns how long it has left: at least the TTL.
 func (s *store) renewOne(ctx context.Context, ref driver.HoldRef, ttl time.Duration) (left time.Duration, err error) {
 	results, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
-	case len(results) == 0:
-		return 0, errNoAnswer
-	case results[0].Left > ttl && results[0].Left <= driver.MaxTTL:
-		ttl = results[0].Left // another Lock or program of the owner asked for more
+	}
+	if r := results[0]; r.Left > ttl && r.Left <= driver.MaxTTL {
+		ttl = r.Left // another Lock or program of the owner asked for more
 	}
 	return ttl, results[0].Err
 }
@@ -55,11 +55,8 @@ func (s *store) releaseOne(ctx context.Context, q driver.ReleaseRequest) (found 
 	ctx, cancel := context.WithTimeout(ctx, patience/2) // leaves room for another try
 	defer cancel()
 	results, err := s.Release(ctx, []driver.ReleaseRequest{q})
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, err
-	case len(results) == 0:
-		return false, errNoAnswer
 	}
 	return results[0].Found, results[0].Err
 }
@@ -74,8 +71,6 @@ func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, 
 	return h, false, nil
 }
 
-var errNoAnswer = errors.New("the store did not answer")
-
 // definite reports whether err says that nothing was changed.
 func definite(err error) bool {
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) ||
@@ -85,17 +80,16 @@ func definite(err error) bool {
 // recent are the stores of the clients that Locks were last made with: a program
 // has one or two clients, and makes many Locks.
 var recent struct {
-	mu   sync.Mutex
-	next int
-	of   [8]struct {
-		client eslock.Performer
-		store  *store
-	}
+	mu     sync.Mutex
+	stores []*store
 }
+
+// mostRecent is how many stores are kept.
+const mostRecent = 8
 
 // storeOf returns the store of the client.
 func storeOf(client eslock.Performer) (*store, error) {
-	made := &store{Store: eslock.New(client, &eslock.Options{SpareRenewed: true})}
+	made := &store{Store: eslock.New(client, &eslock.Options{SpareRenewed: true}), client: client}
 	v := reflect.ValueOf(client)
 	switch {
 	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
@@ -105,13 +99,9 @@ func storeOf(client eslock.Performer) (*store, error) {
 	}
 	recent.mu.Lock()
 	defer recent.mu.Unlock()
-	for _, r := range recent.of {
-		if r.client == client {
-			return r.store, nil
-		}
+	if i := slices.IndexFunc(recent.stores, func(s *store) bool { return s.client == client }); i >= 0 {
+		return recent.stores[i], nil
 	}
-	r := &recent.of[recent.next%len(recent.of)]
-	r.client, r.store = client, made
-	recent.next++
+	recent.stores = append(recent.stores[max(len(recent.stores)-mostRecent+1, 0):], made)
 	return made, nil
 }

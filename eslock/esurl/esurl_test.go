@@ -288,7 +288,7 @@ func TestLeftOut(t *testing.T) {
 		n.leaveOut(0)
 		n.leaveOut(2)
 		want(1, 2, 0, 1, 2, 0)
-		time.Sleep(rest + time.Second)
+		time.Sleep(leftOut + time.Second)
 		want(1, 2, 0, 1, 2, 0)
 	})
 }

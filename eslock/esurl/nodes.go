@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
 const (
 	retries = 3
-	// rest is how long a node that failed gets no requests, while other nodes work.
-	rest = 30 * time.Second
+	// leftOut is how long a node that failed gets no requests, while other nodes work.
+	leftOut = 30 * time.Second
 	// minLimit is the shortest time that a node gets to answer while there are others.
 	minLimit = time.Second
 	// maxDrained bounds how much is read of an answer that is not used, so that its
@@ -50,7 +51,7 @@ func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 		if !errors.Is(err, context.Canceled) { // which says nothing about the node
 			n.leaveOut(node)
 		}
-		if try > retries || !pause(req.Context(), try) {
+		if try > retries || rest.Pause(req.Context(), 100*time.Millisecond<<try) != nil {
 			return res, err
 		}
 		if res != nil {
@@ -82,7 +83,7 @@ func (n *nodes) next() (node int, others bool) {
 func (n *nodes) leaveOut(node int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.rests[node] = time.Now().Add(rest)
+	n.rests[node] = time.Now().Add(leftOut)
 }
 
 // send sends the request to a node, which must begin to answer within the limit, so
@@ -140,16 +141,4 @@ func (n *nodes) exchange(ctx context.Context, req *http.Request, node int) (*htt
 		r.Body = body
 	}
 	return n.transport.RoundTrip(r)
-}
-
-// pause waits before the next try. It reports whether ctx has not ended.
-func pause(ctx context.Context, try int) bool {
-	t := time.NewTimer(rand.N(100 * time.Millisecond << try))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -47,6 +47,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
@@ -136,7 +137,7 @@ func (d Document) write(ctx context.Context, document any, token uint64, whole b
 		case !errors.As(err, &refused):
 		case refused.Type == rest.DocumentMissing:
 			err = ErrNotFound
-		case refused.Type == rest.Conflict && try < maxTries && backOff(ctx, try) == nil:
+		case refused.Type == rest.Conflict && try < maxTries && rest.Pause(ctx, time.Millisecond<<try) == nil:
 			continue
 		case refused.Type == rest.Conflict && ctx.Err() != nil:
 			err = fmt.Errorf("%w: %w", ctx.Err(), err)

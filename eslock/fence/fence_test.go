@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -14,53 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock/fence"
 )
-
-// Names and values stay data, and one request is enough.
-func TestRequest(t *testing.T) {
-	for _, name := range []string{"plain", "a/b", "..", ".", "%2F", "a b?c#d", "_source", "\"}}\n{\"delete\":{}}", "ü\u2028", "${x}", strings.Repeat("x", 512)} {
-		s := newServer()
-		d := fence.Document{Client: s, Index: name, ID: name, Routing: name, Refresh: "wait_for"}
-		doc := json.RawMessage("{\n\"a\":\n" + quoted(name) + "}\n")
-		if err := d.Put(t.Context(), doc, 5); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Update(t.Context(), map[string]any{"b": name}, 6); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Claim(t.Context(), 7); err != nil {
-			t.Fatal(err)
-		}
-		sent := s.requests()
-		if len(sent) != 3 {
-			t.Fatalf("%d requests", len(sent))
-		}
-		for _, r := range sent {
-			if r.method != http.MethodPost || r.path != "/_bulk" || r.query != "refresh=wait_for" || r.kind != "application/x-ndjson" ||
-				r.action.Index != name || r.action.ID != name || r.action.Routing != name ||
-				r.update.Script.Source != sent[0].update.Script.Source || r.update.Script.Params.Document == nil {
-				t.Errorf("%q: sent %+v", name, r)
-			}
-		}
-		if got := fmt.Sprint(s.get(name)); got != fmt.Sprint(object{"a": name, "b": name, "fence": 7}) {
-			t.Errorf("the document is %s", got)
-		}
-	}
-	s := newServer()
-	if err := (fence.Document{Client: s, Index: "i", ID: "1"}).Put(t.Context(), struct{}{}, 1); err != nil {
-		t.Fatal(err)
-	}
-	if r := s.requests()[0]; r.query != "" || strings.Contains(r.body, "routing") {
-		t.Errorf("sent %+v", r)
-	}
-}
-
-func quoted(text string) string {
-	b, err := json.Marshal(text)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
 
 // Invalid arguments are refused, and nothing is sent.
 func TestInvalid(t *testing.T) {
@@ -157,11 +108,11 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
-			s.fault = func(int) (int, string, bool) {
+			s.fault = func(int) (int, string) {
 				if c.body == "" {
-					return c.status, " ", false
+					return c.status, " "
 				}
-				return c.status, c.body, false
+				return c.status, c.body
 			}
 			d := fence.Document{Client: s, Index: "some-index", ID: "1"}
 			for what, err := range map[string]error{
@@ -187,16 +138,16 @@ func TestFaults(t *testing.T) {
 func TestConflict(t *testing.T) {
 	s := newServer()
 	d := fence.Document{Client: s, Index: "i", ID: "1"}
-	s.fault = func(n int) (int, string, bool) {
+	s.fault = func(n int) (int, string) {
 		if n < 3 {
-			return 200, failure("version_conflict_engine_exception"), false
+			return 200, failure("version_conflict_engine_exception")
 		}
-		return 200, "", false
+		return 200, ""
 	}
 	if err := d.Put(t.Context(), object{"n": 1}, 5); err != nil || len(s.requests()) != 3 {
 		t.Errorf("error %v after %d requests", err, len(s.requests()))
 	}
-	s.fault = func(int) (int, string, bool) { return 200, failure("version_conflict_engine_exception"), false }
+	s.fault = func(int) (int, string) { return 200, failure("version_conflict_engine_exception") }
 	err := d.Put(t.Context(), object{"n": 2}, 5)
 	if err == nil || errors.Is(err, holdfast.ErrStale) {
 		t.Errorf("error %v", err)
@@ -205,39 +156,12 @@ func TestConflict(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s.fault = func(int) (int, string, bool) {
+	s.fault = func(int) (int, string) {
 		cancel()
-		return 200, failure("version_conflict_engine_exception"), false
+		return 200, failure("version_conflict_engine_exception")
 	}
 	if err := d.Put(ctx, object{"n": 2}, 5); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
-	}
-}
-
-// After a reply that was lost, the same request succeeds, and changes nothing more.
-func TestLostReply(t *testing.T) {
-	s := newServer()
-	d := fence.Document{Client: s, Index: "i", ID: "1"}
-	s.fault = func(n int) (int, string, bool) {
-		if n%2 == 1 {
-			return 0, "connection reset", true
-		}
-		return 200, "", false
-	}
-	for token := uint64(5); token < 8; token++ {
-		if err := d.Put(t.Context(), object{"n": token}, token); err == nil || errors.Is(err, holdfast.ErrStale) {
-			t.Fatalf("error %v", err)
-		}
-		if err := d.Put(t.Context(), object{"n": token}, token); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.fault = nil
-	if err := d.Put(t.Context(), object{"n": 6}, 6); !errors.Is(err, holdfast.ErrStale) {
-		t.Errorf("error %v", err)
-	}
-	if n := s.get("1")["n"]; n != 7.0 {
-		t.Errorf("n is %v", n)
 	}
 }
 
@@ -255,20 +179,10 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		s := newServer()
-		s.fault = func(int) (int, string, bool) { return status, text + " ", false }
+		s.fault = func(int) (int, string) { return status, text + " " }
 		err := fence.Document{Client: s, Index: "i", ID: "1"}.Put(t.Context(), object{}, 5)
 		if (err == nil || errors.Is(err, holdfast.ErrStale)) && (status/100 != 2 || !strings.Contains(text, "1")) {
 			t.Errorf("status %d with %q: error %v", status, text, err)
 		}
 	})
-}
-
-func TestDeadContext(t *testing.T) {
-	s := newServer()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	d := fence.Document{Client: s, Index: "i", ID: "1"}
-	if err := d.Claim(ctx, 5); !errors.Is(err, context.Canceled) || len(s.requests()) != 0 {
-		t.Errorf("%v after %d requests", err, len(s.requests()))
-	}
 }

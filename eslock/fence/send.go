@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -82,15 +80,4 @@ func seen(it item) (token float64, is bool) {
 		return -1, true
 	}
 	return token, is
-}
-
-func backOff(ctx context.Context, try int) error {
-	t := time.NewTimer(rand.N(time.Millisecond << min(try, 7)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

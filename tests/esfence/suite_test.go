@@ -41,7 +41,7 @@ func (n node) harness(t *testing.T) *fencetest.Harness {
 	remade := func(mapping object) func(t *testing.T) {
 		return func(t *testing.T) {
 			t.Helper()
-			n.must(t, http.MethodDelete, "/"+n.index, nil)
+			n.Must(t, http.MethodDelete, "/"+n.index, nil)
 			n.make(t, mapping)
 			n.put(t, "1", object{"n": 1})
 		}
@@ -65,7 +65,7 @@ func (n node) harness(t *testing.T) *fencetest.Harness {
 			return doc.Fence
 		},
 		NotFound: fence.ErrNotFound,
-		Remove:   func(t *testing.T) { n.must(t, http.MethodDelete, n.path("1"), nil) },
+		Remove:   func(t *testing.T) { n.Must(t, http.MethodDelete, n.path("1"), nil) },
 		Damages:  damages,
 		Losses: map[string]func(t *testing.T){
 			"a source without the field": remade(object{"dynamic": false, "_source": object{"excludes": []string{fence.Field}}}),

@@ -180,8 +180,8 @@ func held(t *testing.T, s driver.Store, resource string) (all []driver.Status) {
 	return all
 }
 
-// Answers that belong to other requests are nobody's: a proxy or a client that
-// mixes them up grants and takes nothing.
+// The answer to another request, mixed up by a proxy or a client, neither grants nor
+// refuses.
 func TestAnswersOfOthers(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		opts := &eslock.Options{Index: n.Index(t)}

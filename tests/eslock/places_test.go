@@ -36,7 +36,7 @@ func refusedAt(t *testing.T, s driver.Store, q driver.AcquireRequest, position i
 	return held
 }
 
-// placed is refusedAt for those who need no more.
+// placed is refusedAt without a result.
 func placed(t *testing.T, s driver.Store, q driver.AcquireRequest, position int) {
 	t.Helper()
 	_ = refusedAt(t, s, q, position)
@@ -51,7 +51,7 @@ func left(t *testing.T, s driver.Store, q driver.AcquireRequest) {
 	}
 }
 
-// waiters are the lock IDs of those who wait, after the names of their resources.
+// waiters returns the resources and the lock IDs of all waiters.
 func waiters(t *testing.T, s *eslock.Store, f driver.Filter) (all []string) {
 	t.Helper()
 	for p, err := range s.Waiters(t.Context(), f) {
@@ -286,32 +286,6 @@ func TestPlacesBesideOldClients(t *testing.T) {
 		placed(t, s, q, 0)
 		ask.Released(t, s, ref, 0)
 		ask.Granted(t, s, q)
-	})
-}
-
-// Holds once had a note of what their holders waited for. It is ignored, whatever it is.
-func TestOldNote(t *testing.T) {
-	onBoth(t, func(t *testing.T, n node) {
-		index := n.Index(t)
-		s := newStore(t, n, &eslock.Options{Index: index})
-		for i, note := range []any{object{"resource": "s", "mode": "shared", "limit": 3, "placeId": strings.Repeat("a", 24), "since": 1}, "text"} {
-			r := fmt.Sprint("r", i)
-			ref := ask.Granted(t, s, ask.Request(r, "a"))
-			doc := n.Source(t, index, r)
-			doc["holdfast"].(object)["holds"].([]any)[0].(object)["waits"] = note
-			n.Must(t, http.MethodPut, "/"+index+"/_doc/"+r, doc)
-			if all := held(t, s, r); len(all) != 1 || all[0].Ref() != ref {
-				t.Errorf("%v: held by %+v", note, all)
-			}
-			placed(t, s, waiting(r, "b"), 0)
-			rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
-			if err != nil || rs[0].Err != nil || rs[0].Waiters != 1 {
-				t.Errorf("%v: renewed %+v, %v", note, rs, err)
-			}
-			if !ask.Released(t, s, ref, 0) {
-				t.Errorf("%v: not found", note)
-			}
-		}
 	})
 }
 

@@ -116,34 +116,3 @@ func storm(t *testing.T, s driver.Store, acquirers int) {
 		t.Error("what was granted is not there")
 	}
 }
-
-// Of many who ask for one document at once, exactly one is granted it.
-func TestConflictsOfExclusiveHolds(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, n node) {
-		s := newStore(t, &conflicting{node: n}, &eslock.Options{Index: n.Index(t)})
-		for range 10 {
-			const acquirers = 16
-			granted := make(chan driver.HoldRef, acquirers)
-			var all sync.WaitGroup
-			for i := range acquirers {
-				all.Go(func() {
-					q := ask.Request("r", fmt.Sprint(i))
-					switch g, err := s.Acquire(t.Context(), q); {
-					case err == nil:
-						granted <- driver.HoldRef{Resource: "r", LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
-					case !errors.Is(err, driver.ErrHeld):
-						t.Errorf("acquirer %d: %v", i, err)
-					}
-				})
-			}
-			all.Wait()
-			if len(granted) != 1 {
-				t.Fatalf("%d were granted it", len(granted))
-			}
-			if !ask.Released(t, s, <-granted, 0) {
-				t.Error("what was granted is not there")
-			}
-		}
-	})
-}

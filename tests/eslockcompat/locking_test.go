@@ -57,26 +57,6 @@ func TestExclusive(t *testing.T) {
 	})
 }
 
-// IsAcquired turns false before anybody else is granted the lock.
-func TestHolderLearnsFirst(t *testing.T) {
-	onBoth(t, func(t *testing.T, f *fixture) {
-		for i := range 2 {
-			l := f.acquired("r", "me", short)
-			f.eventually("it expires", func() bool {
-				other := f.lock("r", "other")
-				if other.Acquire(t.Context(), long) != nil {
-					return false
-				}
-				if l.IsAcquired() {
-					t.Errorf("%d: two have it", i)
-				}
-				f.must(other.MustRelease())
-				return true
-			})
-		}
-	})
-}
-
 // The owner has it, in whatever program: acquiring again extends it.
 func TestSameOwner(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
@@ -106,20 +86,6 @@ func TestSameOwner(t *testing.T) {
 		// A program that was started again.
 		f.must(f.lock("r", "other").MustRelease())
 		f.must(l.Acquire(ctx, long))
-	})
-}
-
-// A lost lock can be acquired again: its end has passed, and the document is gone.
-func TestAcquireAgain(t *testing.T) {
-	onBoth(t, func(t *testing.T, f *fixture) {
-		l := f.acquired("r", "me", short)
-		f.eventually("it expires", func() bool { return f.lock("s", "me").IsReleased() && l.IsReleased() })
-		f.must(l.Acquire(t.Context(), long))
-		f.is(l, true, false)
-		f.Must(t, http.MethodDelete, "/"+f.index+"/_doc/r", nil)
-		f.must(l.Acquire(t.Context(), long))
-		f.is(l, true, false)
-		f.must(l.MustRelease())
 	})
 }
 

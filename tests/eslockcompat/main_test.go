@@ -2,7 +2,6 @@
 package eslockcompat
 
 import (
-	"errors"
 	"net/http"
 	"sync"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"go.uber.org/goleak"
 
 	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/tests/esnode"
 	"github.com/holdfast-go/holdfast/tests/interop/oldeslock"
@@ -76,14 +74,6 @@ func (f *fixture) refused(err error) {
 	}
 }
 
-// failed: an error that nobody can take for an answer.
-func (f *fixture) failed(what string, err error) {
-	f.t.Helper()
-	if err == nil || errors.Is(err, driver.ErrHeld) {
-		f.t.Errorf("%s: error %v, want one that is no answer", what, err)
-	}
-}
-
 // eventually polls until it is so.
 func (f *fixture) eventually(what string, so func() bool) {
 	f.t.Helper()
@@ -108,40 +98,20 @@ func (f *fixture) oldExpires(id string) time.Time {
 	return expires
 }
 
-// wire is the way to the node, which counts what is sent and can fail.
+// wire is the way to the node, which counts what is sent.
 type wire struct {
 	node eslock.Performer
 
 	mu   sync.Mutex
 	sent []*http.Request
-	fail func(*http.Request) (before, after error)
 }
 
 // Perform implements eslock.Performer.
 func (w *wire) Perform(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.sent = append(w.sent, req)
-	fail := w.fail
 	w.mu.Unlock()
-	if fail == nil {
-		return w.node.Perform(req)
-	}
-	before, after := fail(req)
-	if before != nil {
-		return nil, before
-	}
-	res, err := w.node.Perform(req)
-	if err == nil && after != nil {
-		res.Body.Close()
-		return nil, after
-	}
-	return res, err
-}
-
-func (w *wire) set(fail func(*http.Request) (before, after error)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fail = fail
+	return w.node.Perform(req)
 }
 
 // requests are those since the last call.

@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
@@ -130,4 +132,14 @@ func Bulk[Source any](ctx context.Context, client Performer, path string, params
 		}
 	}
 	return items, nil
+}
+
+// Pause waits for a random time up to most before a request is sent again. The error is
+// ctx.Err() if ctx ends.
+func Pause(ctx context.Context, most time.Duration) error {
+	select {
+	case <-time.After(rand.N(most)):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
