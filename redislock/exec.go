@@ -28,7 +28,7 @@ type run struct {
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	runs := s.runs(batch)
 	s.send(ctx, client, runs, "EVALSHA", scriptSHA())
-	var again []*run // that the server did not run
+	var again []*run // those that the server did not run
 	for _, r := range runs {
 		switch err := r.cmd.Err(); {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
@@ -42,7 +42,7 @@ func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []
 		s.send(ctx, client, again, "EVAL", scriptText())
 	}
 	for _, c := range batch {
-		if s.cluster != nil && (redis.HasErrorPrefix(c.err, "MOVED") || redis.HasErrorPrefix(c.err, "ASK")) {
+		if s.cluster != nil && redirected(c.err) {
 			s.redirect(ctx, c)
 		}
 		c.finish()
@@ -112,18 +112,18 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*
 
 // grants reports whether the call is an acquire or a renewal, which may wait for replicas.
 func (c *call) grants() bool {
-	return c.request[0] == acquire || c.request[0] == renew
+	return c.request[0] == acquire || c.request[0] == enqueue || c.request[0] == renew
 }
 
 // granted reports whether the call granted or renewed a hold, which must be on the
-// replicas. Refusals, losses and places in the queue need not be there. The reply to an
-// acquire that is granted is the token, or two numbers if a repeat wrote its hold again.
+// replicas. Refusals, losses and places in the queue need not be there. A record in the
+// reply to an acquire is a refusal, unless it says that a repeat wrote its hold again.
 func (c *call) granted() bool {
 	if c.err != nil || !c.grants() || c.reply == int64(0) {
 		return false
 	}
-	values, several := c.reply.([]any)
-	return !several || len(values) == 2
+	record, ok := c.reply.([]any)
+	return !ok || c.request[0] == renew || len(record) == 4
 }
 
 // command returns the command of a run, which has the name or the text of the script.
@@ -169,6 +169,10 @@ func (r *run) settle() {
 			c.err = errors.New(failed)
 		}
 	}
+}
+
+func redirected(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
 // redirect performs the call on the server that has the key now: its slot has moved, or

@@ -8,8 +8,8 @@
 -- The script performs any number of operations. KEYS has the key of each. ARGV[1] has the
 -- retention and the command that publishes; the arguments after it are the requests, in the
 -- order of their keys. record.lua describes requests and keys.
-local ACQUIRE, RELEASE, LOOK = 65, 82, 76 -- A, R and L, the first byte of a request
-local FRESH, PACKED = 70, 77              -- F and M, the first byte of a key
+local ACQUIRE, QUEUED, RELEASE, LOOK = 65, 81, 82, 76 -- A, Q, R and L, the first byte of a request
+local IDLE, FRESH = 73, 70      -- I and F, the first byte of a key
 local NONE, LAST = '0000000000000000', '9007199254740992' -- 0 and 2^53
 local call, sub, byte, format = redis.pcall, string.sub, string.byte, string.format
 local clock = redis.call('TIME')
@@ -22,15 +22,16 @@ for i = 1, #KEYS do
   -- The operations on a key keep their order: none is decided here after an undecided one.
   local operation, first = unfinished and undecided[key] and 0 or byte(q), sub(q, 2, 17)
   -- Acquire: grants a resource that nobody holds, and for which nobody waits.
-  if operation == ACQUIRE and first ~= NONE then
+  local hold = operation == ACQUIRE and 50 or operation == QUEUED and 107
+  if hold and first ~= NONE then
     local raw = call('GET', key)
     if not raw then
       local expiry = sub(q, 18, 33) + 0
-      done = call('SET', key, 'F' .. format('%016.0f', now + expiry * 1000) .. digits .. sub(q, 107), 'PX', expiry)
-    elseif #raw == 33 and byte(raw) == FRESH and sub(raw, 18) < digits then
+      done = call('SET', key, 'F' .. format('%016.0f', now + expiry * 1000) .. digits .. sub(q, hold), 'PX', expiry)
+    elseif #raw == 33 and byte(raw) == IDLE and sub(raw, 18) < digits then
       local expires = sub(raw, 2, 17)
       if (tonumber(expires) or 0) >= now + first then -- late enough to be kept: setting one takes as long as storing a value
-        done = call('SET', key, 'F' .. expires .. digits .. sub(q, 107), 'KEEPTTL')
+        done = call('SET', key, 'F' .. expires .. digits .. sub(q, hold), 'KEEPTTL')
       end
     end
     reply = done and done.err or now -- a text is an error
@@ -38,7 +39,7 @@ for i = 1, #KEYS do
   elseif operation == RELEASE and first == NONE then
     local raw, mine = call('GET', key), sub(q, 18)
     if raw and #raw > 33 and byte(raw) == FRESH and sub(raw, 18, 17 + #mine) == mine and tonumber(sub(raw, 2, 17)) then
-      done = call('SET', key, sub(raw, 1, 33), 'KEEPTTL')
+      done = call('SET', key, 'I' .. sub(raw, 2, 33), 'KEEPTTL')
       if done.err then
         done = nil -- the memory is full: holds.lua can release nevertheless
       else
@@ -50,7 +51,7 @@ for i = 1, #KEYS do
   -- key, and most are idle.
   elseif operation == LOOK then
     local raw = call('GET', key)
-    local sound = raw and #raw == 33 and string.find(raw, '^F%d+$')
+    local sound = raw and #raw == 33 and string.find(raw, '^I%d+$')
     if sound and sub(raw, 2, 17) > NONE and sub(raw, 2, 17) <= LAST and sub(raw, 18) < LAST then
       if not primary then
         -- It changes nothing, and a replica refuses it, as refuse_replicas says. One is enough

@@ -21,7 +21,8 @@ function operations.N(r, q)
   end
   h[END] = math.max(h[END], math.min(now + sub(q, 2, 17), NEVER))
   h[RENEWED], r.changed = now, true
-  return #r.places > 0 and { left(h), #r.places } or left(h)
+  local left = h[END] < NEVER and h[END] - now or -1
+  return #r.places > 0 and { left, #r.places } or left
 end
 
 -- Takes a place out of the queue. It wakes the waiters if they waited for it, and for no
@@ -81,5 +82,5 @@ end
 
 -- The reply is the description of the record and of its queue.
 function operations.L(r)
-  return describe(r, -1, r.places, #r.places)
+  return describe_queue(r, -1, r.places, #r.places)
 end

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -23,30 +22,24 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if err := s.do(ctx, c); err != nil {
 		return driver.Grant{}, err
 	}
-	if c.granted() {
-		left := q.TTL
-		if micros, again := c.second(); again {
-			left = timeLeft(micros)
-		}
-		token, err := s.number(q.Resource, c)
-		return driver.Grant{Token: uint64(token), Left: left}, err
+	if token, ok := c.reply.(int64); ok && c.err == nil {
+		return driver.Grant{Token: uint64(token), Left: q.TTL}, nil
 	}
 	d, err := s.decode(q.Resource, c)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	q.Place = driver.PlaceID{} // the places in the reply are all ahead
-	held := model.Refused(d.record, d.now, q)
-	held.Position, held.Waiters = d.position, d.waiters
-	return driver.Grant{}, held
-}
-
-// timeLeft returns the time left of a hold, from a reply.
-func timeLeft(micros int64) time.Duration {
-	if micros < 0 {
-		return driver.Forever
+	if !c.granted() {
+		q.Place = driver.PlaceID{} // those places are all ahead
+		held := model.Refused(d.record, d.now, q)
+		held.Position, held.Waiters = d.position, d.waiters
+		return driver.Grant{}, held
 	}
-	return time.Duration(micros) * time.Microsecond
+	_, grant, changed, err := model.Acquire(d.record, d.now, q)
+	if err == nil && changed {
+		return driver.Grant{}, fmt.Errorf("redis key %q: the script granted a hold that is not there", c.key)
+	}
+	return grant, err
 }
 
 // Renew implements driver.Store. The requests to one server travel together, at most 500
@@ -61,16 +54,17 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	}
 	results := make([]driver.RenewResult, len(qs))
 	for i, q := range qs {
-		waiters, _ := calls[i].second()
-		results[i] = driver.RenewResult{Left: driver.Unknown, Waiters: int(waiters)}
+		results[i] = driver.RenewResult{Left: driver.Unknown, Waiters: calls[i].waiters()}
 		left, err := s.number(q.Resource, calls[i])
 		switch {
 		case err != nil:
 			results[i].Err = err
 		case left == 0:
 			results[i].Err = fmt.Errorf("hold of %q by lock ID %q: %w", q.Resource, q.LockID, driver.ErrLost)
+		case left < 0:
+			results[i].Left = driver.Forever
 		default:
-			results[i].Left = timeLeft(left)
+			results[i].Left = time.Duration(left) * time.Microsecond
 		}
 	}
 	return results, nil
@@ -80,11 +74,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		request := refRequest(release, q.After, &q.HoldRef)
-		if !q.Place.IsZero() {
-			request = hex.AppendEncode(request, q.Place[:])
-		}
-		calls[i] = s.newCall(q.Resource, request)
+		calls[i] = s.newCall(q.Resource, releaseRequest(&q))
 	}
 	if err := s.do(ctx, calls...); err != nil {
 		return nil, err
@@ -97,14 +87,14 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// second takes the second number out of a reply that may have two: how many wait, of a
-// renewal, and the time left, of a repeated acquire.
-func (c *call) second() (n int64, is bool) {
+// waiters returns how many wait, from the reply to a renewal: an array of the number and
+// theirs, or the number alone.
+func (c *call) waiters() (n int) {
 	if both, ok := c.reply.([]any); ok && c.err == nil && len(both) == 2 {
-		n, is = both[1].(int64)
-		c.reply = both[0]
+		waiters, _ := both[1].(int64)
+		c.reply, n = both[0], int(waiters)
 	}
-	return n, is
+	return n
 }
 
 // number returns a reply that is a number.

@@ -1,4 +1,4 @@
--- queue.lua keeps the places of waiters, by the rules of package model.
+-- queue.lua keeps the places of those who wait, by the rules of package model.
 local NOBODY = string.rep('0', 24) -- the ID of no place, and of no hold
 
 -- Returns the places that a request with this place must not pass, the fair ones before its
@@ -7,11 +7,11 @@ local NOBODY = string.rep('0', 24) -- the ID of no place, and of no hold
 local function ahead_of(r, mine)
   local ahead = {}
   for i, p in ipairs(r.places) do
-    if p[ID] ~= mine[ID] then
+    if p[PLACE] ~= mine[PLACE] then
       if p[FAIR] == 1 then
         ahead[#ahead + 1] = p
       end
-    elseif p[MODE] == mine[MODE] and p[LIMIT] == mine[LIMIT] and p[FAIR] == mine[FAIR] then
+    elseif p[KIND] == mine[KIND] and p[LIMIT] == mine[LIMIT] and p[FAIR] == mine[FAIR] then
       return ahead, i
     end
   end
@@ -21,7 +21,7 @@ end
 -- Takes a place out of the queue, and returns it.
 local function leave(r, id)
   for i, p in ipairs(r.places) do
-    if p[ID] == id then
+    if p[PLACE] == id then
       return table.remove(r.places, i)
     end
   end
@@ -30,7 +30,7 @@ end
 -- Reports whether a waiter, once it has what it waits for, leaves no room for a hold,
 -- however few others there are.
 local function excludes(p, mine)
-  return p[LOCK] == mine[LOCK] or p[MODE] == 0 or mine[MODE] == 0 or p[LIMIT] ~= mine[LIMIT]
+  return p[WAITER] == mine[LOCK] or p[KIND] == 0 or mine[MODE] == 0 or p[LIMIT] ~= mine.limit
 end
 
 -- Gives a request that is refused its place at the end of the queue, or keeps its own for
@@ -41,7 +41,7 @@ local function take_place(r, mine, own, keep)
   if own then
     local p = r.places[own]
     if p[UNTIL] < now + keep - math.floor(keep / 4) or p[UNTIL] > now + keep
-      or p[LOCK] ~= mine[LOCK] or p[OWNER] ~= mine[OWNER] or p[HOST] ~= mine[HOST] then
+      or p[WAITER] ~= mine[WAITER] or p[OWNER] ~= mine[OWNER] or p[HOST] ~= mine[HOST] then
       if r.unplaced then
         return false
       end
@@ -50,7 +50,7 @@ local function take_place(r, mine, own, keep)
     end
     return true
   end
-  leave(r, mine[ID])
+  leave(r, mine[PLACE])
   if #r.places >= 64 or r.unplaced then
     return false
   end

@@ -26,33 +26,59 @@ func (s *Store) decode(resource string, c *call) (d described, err error) {
 	if c.err != nil {
 		return d, s.explain(resource, c.err)
 	}
-	reply, _ := c.reply.([]any)
-	if len(reply) != 5 {
-		return d, s.wrap(fmt.Errorf("the reply of a script is a %T of length %d", c.reply, len(reply)))
+	parts, _ := c.reply.([]any)
+	if len(parts) < 3 {
+		return d, s.wrap(fmt.Errorf("the reply of a script is a %T", c.reply))
 	}
-	now, ok := reply[0].(int64)
+	now, ok := parts[0].(int64)
 	if !ok {
-		return d, s.wrap(fmt.Errorf("the server's time is a %T", reply[0]))
+		return d, s.wrap(fmt.Errorf("the server's time is a %T", parts[0]))
 	}
-	record, _ := reply[1].([]any)
-	v := values{all: record}
+	d.now, d.position = model.Time(now), driver.NoPlace
+	if d.record, err = decodeRecord(parts[1], parts[2]); err != nil {
+		return d, damaged(resource, err)
+	}
 	d.record.Resource = resource
-	d.record.Token = uint64(v.number(0, driver.MaxToken))
-	d.record.Holds = decodeAll(&v, record[min(2, len(record)):], "hold", decodeHold)
-	slices.SortFunc(d.record.Holds, func(a, b model.Hold) int { return cmp.Compare(a.Token, b.Token) })
-	position, _ := reply[2].(int64)
-	waiters, _ := reply[3].(int64)
-	places, _ := reply[4].([]any)
-	d.record.Places = decodeAll(&v, places, "place", decodePlace)
-	if v.err != nil {
-		return d, damaged(resource, v.err)
+	if len(parts) < 6 { // nobody waits
+		return d, nil
 	}
-	d.now, d.position, d.waiters = model.Time(now), int(position), int(waiters)
+	position, _ := parts[3].(int64)
+	waiters, _ := parts[4].(int64)
+	d.position, d.waiters = int(position), int(waiters)
+	if d.record.Places, err = decodePlaces(parts[5]); err != nil {
+		return d, damaged(resource, err)
+	}
 	return d, nil
 }
 
 func damaged(resource string, err error) error {
 	return fmt.Errorf("%w: the key of %q: %w", driver.ErrDamaged, resource, err)
+}
+
+func decodeRecord(value, ofHolds any) (r model.Record, err error) {
+	parts, ok := value.([]any)
+	limits, several := ofHolds.([]any)
+	if !ok || !several || len(parts) != 2+len(limits) {
+		return r, fmt.Errorf("it is no record")
+	}
+	token, ok := parts[0].(int64)
+	if !ok || token < 0 || token > driver.MaxToken {
+		return r, fmt.Errorf("it has no token")
+	}
+	r.Token = uint64(token)
+	for i, part := range parts[2:] {
+		h, err := decodeHold(part)
+		if err != nil {
+			return r, fmt.Errorf("hold %d: %w", i, err)
+		}
+		if h.Mode == driver.Shared {
+			limit, _ := limits[i].(int64) // the script has looked at it
+			h.Limit = int(limit)
+		}
+		r.Holds = append(r.Holds, h)
+	}
+	slices.SortFunc(r.Holds, func(a, b model.Hold) int { return cmp.Compare(a.Token, b.Token) })
+	return r, nil
 }
 
 // values are the elements of an array in a reply. The first that is not what it must be
@@ -62,96 +88,93 @@ type values struct {
 	err error
 }
 
-// decodeAll decodes the holds or the places of a record. Their first error becomes that of
-// the record.
-func decodeAll[T any](record *values, parts []any, what string, decode func(*values) T) (all []T) {
-	for i, part := range parts {
-		v := values{}
-		v.all, _ = part.([]any)
-		all = append(all, decode(&v))
-		if v.err != nil {
-			record.fail("%s %d: %w", what, i, v.err)
-		}
+func valuesOf(value any, n int) values {
+	all, ok := value.([]any)
+	if !ok || len(all) != n {
+		return values{make([]any, n), fmt.Errorf("want %d values", n)}
 	}
-	return all
-}
-
-func (v *values) fail(format string, args ...any) {
-	if v.err == nil {
-		v.err = fmt.Errorf(format, args...)
-	}
-}
-
-func (v *values) at(i int) any {
-	if i < len(v.all) {
-		return v.all[i]
-	}
-	return nil
+	return values{all: all}
 }
 
 func (v *values) text(i int) string {
-	s, ok := v.at(i).(string)
-	if !ok {
-		v.fail("value %d: not a string", i)
+	s, ok := v.all[i].(string)
+	if !ok && v.err == nil {
+		v.err = fmt.Errorf("value %d: not a string", i)
 	}
 	return s
 }
 
 func (v *values) number(i int, most int64) int64 {
-	n, ok := v.at(i).(int64)
-	if !ok || n < 0 || n > most {
-		v.fail("value %d: not a number from 0 to %d", i, most)
+	n, ok := v.all[i].(int64)
+	if v.err == nil && (!ok || n < 0 || n > most) {
+		v.err = fmt.Errorf("value %d: not a number from 0 to %d", i, most)
 	}
 	return n
 }
 
-// detail returns a text on which no decision depends, "" if it is invalid.
-func (v *values) detail(i int) string {
-	s, _ := v.at(i).(string)
-	return s
-}
-
-// moment returns a time on which no decision depends, 0 if it is invalid.
-func (v *values) moment(i int) model.Time {
-	t, _ := v.at(i).(int64)
-	return model.Time(max(t, 0))
-}
-
-// common returns what holds and places have in common: ID, lock ID, mode and limit.
-func (v *values) common() (id driver.HoldID, lockID string, mode driver.Mode, limit int) {
-	id, err := driver.ParseHoldID(v.text(0))
-	lockID = v.text(1)
-	if err != nil || id.IsZero() || lockID == "" {
-		v.fail("its ID is not 24 hex digits, or it has no lock ID")
+func decodeHold(value any) (h model.Hold, err error) {
+	v := valuesOf(value, 12)
+	id := v.text(0)
+	h.LockID = v.text(1)
+	h.Mode = driver.Mode(v.number(2, int64(driver.Shared)))
+	h.Token = uint64(v.number(3, driver.MaxToken))
+	h.End = model.Time(v.number(4, never))
+	h.TakeoverDelay = time.Duration(v.number(5, driver.MaxTTL.Microseconds())) * time.Microsecond
+	h.Released = v.number(6, 1) == 1
+	h.Created, h.Renewed = moment(v.all[7]), moment(v.all[8])
+	h.Details.Owner, _ = v.all[9].(string)
+	h.Details.Host, _ = v.all[10].(string)
+	h.Details.Comment, _ = v.all[11].(string)
+	if v.err != nil {
+		return h, v.err
 	}
-	mode = driver.Mode(v.number(2, int64(driver.Shared)))
-	if mode == driver.Shared {
-		limit = int(v.number(3, math.MaxInt))
-	}
-	return id, lockID, mode, limit
-}
-
-func decodeHold(v *values) (h model.Hold) {
-	h.HoldID, h.LockID, h.Mode, h.Limit = v.common()
-	h.Token = uint64(v.number(4, driver.MaxToken))
-	h.End = model.Time(v.number(5, never))
 	if h.End == never {
 		h.End = model.NoEnd
 	}
-	h.TakeoverDelay = time.Duration(v.number(6, driver.MaxTTL.Microseconds())) * time.Microsecond
-	h.Released = v.number(7, 1) == 1
-	h.Created, h.Renewed = v.moment(8), v.moment(9)
-	h.Details = driver.Details{Owner: v.detail(10), Host: v.detail(11), Comment: v.detail(12)}
-	return h
+	if h.HoldID, err = driver.ParseHoldID(id); err != nil || h.HoldID.IsZero() {
+		return h, fmt.Errorf("its ID is not 24 hex digits")
+	}
+	if h.LockID == "" || h.Token == 0 {
+		return h, fmt.Errorf("it has no lock ID or no token")
+	}
+	return h, nil
 }
 
-func decodePlace(v *values) (p model.Place) {
-	var id driver.HoldID
-	id, p.LockID, p.Mode, p.Limit = v.common()
-	p.ID = driver.PlaceID(id)
-	p.Owner, p.Host = v.detail(4), v.detail(5)
-	p.Since, p.Asked = v.moment(6), model.Time(v.number(7, never))
+func decodePlaces(value any) (all []model.Place, err error) {
+	places, _ := value.([]any)
+	for i, place := range places {
+		p, err := decodePlace(place)
+		if err != nil {
+			return nil, fmt.Errorf("place %d: %w", i, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func decodePlace(value any) (p model.Place, err error) {
+	v := valuesOf(value, 10)
+	id := v.text(0)
+	p.LockID = v.text(1)
+	p.Mode = driver.Mode(v.number(2, int64(driver.Shared)))
+	if p.Mode == driver.Shared {
+		p.Limit = int(v.number(3, math.MaxInt))
+	}
+	p.Owner, _ = v.all[4].(string)
+	p.Host, _ = v.all[5].(string)
+	p.Since, p.Asked = moment(v.all[6]), model.Time(v.number(7, never))
 	p.Until = model.Time(v.number(8, never))
 	p.Fair = v.number(9, 1) == 1
-	return p
+	if v.err != nil {
+		return p, v.err
+	}
+	if p.ID.UnmarshalText([]byte(id)) != nil || p.ID.IsZero() || p.LockID == "" {
+		return p, fmt.Errorf("its ID is not 24 hex digits, or it has no lock ID")
+	}
+	return p, nil
+}
+
+func moment(value any) model.Time {
+	t, _ := value.(int64)
+	return model.Time(max(t, 0))
 }

@@ -2,23 +2,25 @@
 --
 -- A request is a letter and its arguments:
 --
---   A  need, expiry, limit, keep, lengths, fair, place, hold
---                            acquires, or takes a place: fast.lua, acquire.lua
---   R  after, name [place]   releases: fast.lua, holds.lua
---   N  TTL or 2^53, name     renews: holds.lua
---   L                        reads: fast.lua, holds.lua
---   S                        sweeps: holds.lua
+--   A  need, expiry, limit, hold   acquires: fast.lua, acquire.lua
+--   Q  need, expiry, limit, keep, lengths, fair, place, hold
+--                                  acquires, or takes a place: fast.lua, acquire.lua
+--   R  after, name [place]         releases: fast.lua, holds.lua
+--   N  TTL or 2^53, name           renews: holds.lua
+--   L                              reads: fast.lua, holds.lua
+--   S                              sweeps: holds.lua
 --
 -- Need is how long the key must stay, or 0 if the record must be MessagePack. Expiry is
 -- how long a new key stays, in ms; all other durations are in µs. Limit 0 is no limit. A
 -- name is the token, the hold ID and the lock ID of a hold; a token or a hold ID of zeros
--- is not known. Place is the ID of a place in the queue, zeros if the acquirer wants none,
--- and keep how long it is kept. Lengths are how much of owner and host a place keeps, in 8 digits each. Fair has one
+-- is not known. Place is the ID of a place in the queue, and keep how long it is kept.
+-- Lengths are how much of owner and host a place keeps, in 8 digits each. Fair has one
 -- digit, all other numbers have 16.
 --
 -- A key has one of these values:
 --
---   F expires token [hold]   no hold, or one exclusive hold as it was granted
+--   I expires token          idle: nobody holds the resource
+--   F expires token hold     fresh: one exclusive hold as it was granted
 --   M record [places]        any holds, and who waits, in MessagePack
 --
 -- Token is the last one granted. Expires is when the key expires, in microseconds since
@@ -30,15 +32,16 @@
 -- Its token is also the time of its grant. The hold ID has 24 hex digits; each other text
 -- follows its length in 4 digits.
 --
--- The record in MessagePack is { token, expires, hold, hold, … }. The places are a value of
--- their own: { place, place, … } in the order in which the waiters came. Holds and places
--- are arrays; the constants below are the indexes of their elements. The limit is that of
--- the request, -1 if it is exclusive. All numbers are whole and at most 2^53: Lua,
--- MessagePack and the integers of a reply represent these exactly. Times are microseconds
--- since 1970. A hold whose end is 2^53 has none.
-local ID, LOCK, MODE, LIMIT = 1, 2, 3, 4 -- of holds and of places
-local GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 5, 6, 7, 8, 9, 10, 11
-local OWNER, HOST, SINCE, ASKED, UNTIL, FAIR = 5, 6, 7, 8, 9, 10
+-- The record in MessagePack is { token, expires, hold, hold, … }. A hold is an array; the
+-- constants below are the indexes of its elements. A shared hold also has the field
+-- "limit", that of its request. All numbers are whole and below 2^53: Lua, MessagePack and
+-- the integers of a reply represent these exactly. Times are microseconds since 1970. A
+-- hold whose end is 2^53 has none.
+--
+-- The places are a value of their own: { place, place, … } in the order in which the
+-- waiters came. A place is an array, too. The limit of an exclusive one is -1.
+local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local PLACE, WAITER, KIND, LIMIT, OWNER, HOST, SINCE, ASKED, UNTIL, FAIR = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NEVER = 9007199254740992
 local retention = sub(ARGV[1], 1, 16) + 0
 local slack = math.max(math.floor(retention / 32), 60000000)
@@ -48,7 +51,7 @@ local function decode_hold(text, token, at)
   local length = sub(text, 25, 28) + 0
   local rest = 29 + length
   local h = {
-    sub(text, 1, 24), sub(text, 29, rest - 1), sub(text, rest, rest) + 0, -1, token,
+    sub(text, 1, 24), sub(text, 29, rest - 1), sub(text, rest, rest) + 0, token,
     math.min(at + sub(text, rest + 1, rest + 16), NEVER), sub(text, rest + 17, rest + 32) + 0,
     0, at, 0,
   }
@@ -64,20 +67,14 @@ local function decode_hold(text, token, at)
   return h
 end
 
--- Reports whether a hold or a place has this many elements, and whether the first four are
--- sound.
-local function sound(x, size)
-  return #x == size and #x[ID] == 24 and #x[LOCK] > 0 and (x[MODE] == 0 or x[MODE] == 1)
-    and x[LIMIT] >= x[MODE] - 1 and x[LIMIT] < NEVER
-end
-
 -- Returns the live places among these. A clock that was set back or ahead keeps no place
 -- alive longer.
 local function live_places(places)
   local live = {}
   for i, p in ipairs(places) do
-    if not (sound(p, 10) and (p[FAIR] == 0 or p[FAIR] == 1) and p[SINCE] >= 0 and p[ASKED] >= 0 and p[UNTIL] < NEVER) then
-      error('DAMAGED place ' .. i .. ' is malformed', 0)
+    if #p ~= 10 or #p[PLACE] ~= 24 or #p[WAITER] == 0 or p[KIND] ~= 0 and p[KIND] ~= 1 or p[FAIR] ~= 0 and p[FAIR] ~= 1
+      or not (p[LIMIT] >= p[KIND] - 1 and p[LIMIT] < NEVER and p[SINCE] >= 0 and p[ASKED] >= 0 and p[UNTIL] < NEVER) then
+      error('DAMAGED place ' .. i .. ' is none', 0)
     end
     if p[ASKED] <= now and now < p[UNTIL] then
       live[#live + 1] = p
@@ -94,14 +91,15 @@ local function read(key)
     return { token = 0, expires = NEVER, holds = {}, places = {} }
   end
   local parts, places
-  if byte(raw) == PACKED then
+  local kind = sub(raw, 1, 1)
+  if kind == 'M' then
     parts, places = cmsgpack.unpack(sub(raw, 2))
-  elseif byte(raw) == FRESH and #raw >= 33 then
+  elseif kind == 'F' or kind == 'I' and #raw == 33 then
     local token = sub(raw, 18, 33) + 0
-    parts = { token, sub(raw, 2, 17) + 0, #raw > 33 and decode_hold(sub(raw, 34), token, token) or nil }
+    parts = { token, sub(raw, 2, 17) + 0, kind == 'F' and decode_hold(sub(raw, 34), token, token) or nil }
   end
   if type(parts) ~= 'table' then
-    error('DAMAGED it is not a record', 0)
+    error('DAMAGED it is no record', 0)
   end
   local r = { token = parts[1], expires = parts[2], holds = {}, places = {}, exists = true }
   if not (r.token >= 0 and r.token < NEVER and r.expires > 0 and r.expires <= NEVER) then
@@ -109,26 +107,30 @@ local function read(key)
   end
   for i = 3, #parts do
     local h = parts[i]
-    if not (sound(h, 13) and (h[RELEASED] == 0 or h[RELEASED] == 1) and h[GRANTED] > 0 and h[GRANTED] < NEVER
-      and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0) or r.holds[h[LOCK]] then
-      error('DAMAGED hold ' .. i - 2 .. ' is malformed', 0)
+    if #h ~= 12 or #h[ID] ~= 24 or #h[LOCK] == 0 or r.holds[h[LOCK]]
+      or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
+      or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0)
+      or h[MODE] == 1 and not (h.limit >= 0 and h.limit < NEVER) then
+      error('DAMAGED hold ' .. i - 2 .. ' is none', 0)
     end
     r.holds[h[LOCK]] = h
   end
   if places ~= nil and type(places) ~= 'table' then
-    error('DAMAGED its queue is not an array', 0)
+    error('DAMAGED its queue is none', 0)
   end
   r.places = live_places(places or {})
   return r
 end
 
--- Returns a record as an array.
+-- Returns a record as an array, and the limits of its holds in another, -1 for those that
+-- are exclusive, because a reply has no fields with names.
 local function parts_of(r)
-  local parts = { r.token, r.expires }
+  local parts, limits = { r.token, r.expires }, {}
   for _, h in pairs(r.holds) do
     parts[#parts + 1] = h
+    limits[#limits + 1] = h.limit or -1
   end
-  return parts
+  return parts, limits
 end
 
 -- Returns when a hold stops blocking.
@@ -137,11 +139,6 @@ local function clear(h)
     return h[END]
   end
   return h[END] + h[DELAY]
-end
-
--- Returns the time left until the end of a hold, -1 if it has none.
-local function left(h)
-  return h[END] < NEVER and h[END] - now or -1
 end
 
 -- Writes a record. The key stays as long as a hold may block, and at least for the
@@ -165,11 +162,11 @@ local function write(key, r)
   end
   local set = { 'SET', key }
   if #r.places > 0 then
-    set[3] = 'M' .. cmsgpack.pack(parts_of(r), r.places)
+    set[3] = 'M' .. cmsgpack.pack((parts_of(r)), r.places)
   elseif next(r.holds) then
-    set[3] = 'M' .. cmsgpack.pack(parts_of(r))
+    set[3] = 'M' .. cmsgpack.pack((parts_of(r)))
   else
-    set[3] = format('F%016.0f%016.0f', r.expires, r.token)
+    set[3] = format('I%016.0f%016.0f', r.expires, r.token)
   end
   if keeps then
     set[4] = 'KEEPTTL'

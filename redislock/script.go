@@ -47,6 +47,7 @@ func micros(d time.Duration) int64 {
 // The operations. record.lua describes them.
 const (
 	acquire = 'A'
+	enqueue = 'Q' // an acquire of one who waits if it is refused
 	look    = 'L'
 	renew   = 'N'
 	release = 'R'
@@ -59,17 +60,22 @@ func (o *Options) slack() time.Duration { return max(o.KeyRetention/32, time.Min
 
 // acquireRequest returns the request of an acquire.
 func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
-	size := 7*16 + 3 + 2*len(q.Place) + 2*len(q.HoldID) + 4*4 + len(q.LockID) + len(q.Details.Owner) + len(q.Details.Host) + len(q.Details.Comment)
-	b := s.appendNeed(append(make([]byte, 0, size), acquire), q)
-	b = appendDigits(b, 16, int64(q.Limit))
-	b = appendDigits(b, 16, micros(q.PlaceTTL()))
-	b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Owner))))
-	b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Host))))
-	b = append(b, '0')
-	if q.Fair {
-		b[len(b)-1] = '1'
+	queued := !q.Place.IsZero()
+	size := 5*16 + 2 + 2*len(q.HoldID) + 4*4 + len(q.LockID) + len(q.Details.Owner) + len(q.Details.Host) + len(q.Details.Comment)
+	letter := byte(acquire)
+	if queued {
+		letter = enqueue
+		size += 2*16 + 1 + 2*len(q.Place)
 	}
-	b = hex.AppendEncode(b, q.Place[:])
+	b := s.appendNeed(append(make([]byte, 0, size), letter), q)
+	b = appendDigits(b, 16, int64(q.Limit))
+	if queued {
+		b = appendDigits(b, 16, micros(q.PlaceTTL()))
+		b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Owner))))
+		b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Host))))
+		b = appendFlag(b, q.Fair)
+		b = hex.AppendEncode(b, q.Place[:])
+	}
 	b = hex.AppendEncode(b, q.HoldID[:])
 	b = appendSized(b, q.LockID)
 	b = appendDigits(b, 1, int64(q.Mode))
@@ -92,12 +98,28 @@ func (s *Store) appendNeed(b []byte, q *driver.AcquireRequest) []byte {
 	return appendDigits(appendDigits(b, 16, need), 16, expiry)
 }
 
+// releaseRequest returns the request of a release.
+func releaseRequest(q *driver.ReleaseRequest) []byte {
+	b := refRequest(release, q.After, &q.HoldRef)
+	if !q.Place.IsZero() {
+		b = hex.AppendEncode(b, q.Place[:])
+	}
+	return b
+}
+
 // refRequest returns the request of an operation on the hold that matches ref.
 func refRequest(operation byte, d time.Duration, ref *driver.HoldRef) []byte {
 	b := append(make([]byte, 0, 1+2*16+2*len(ref.HoldID)+4+len(ref.LockID)), operation)
 	b = appendDigits(appendDigits(b, 16, micros(d)), 16, int64(ref.Token))
 	b = hex.AppendEncode(b, ref.HoldID[:])
 	return appendSized(b, ref.LockID)
+}
+
+func appendFlag(to []byte, set bool) []byte {
+	if set {
+		return append(to, '1')
+	}
+	return append(to, '0')
 }
 
 // appendSized appends the length of a text and the text.

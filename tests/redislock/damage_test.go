@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
-// A damaged record is a named error of all operations, and stays as it is to the byte.
+// A record that cannot be understood is a named error, whoever asks for it, and
+// stays as it is to the byte.
 func TestDamage(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
@@ -43,11 +44,11 @@ func TestDamage(t *testing.T) {
 			"lock ID has no size":   `raw = string.sub(raw, 1, 57) .. 'long' .. string.sub(raw, 62)`,
 			"lock ID is larger":     `raw = string.sub(raw, 1, 57) .. '0999' .. string.sub(raw, 62)`,
 			"lock ID is empty":      `raw = string.sub(raw, 1, 57) .. '0000' .. string.sub(raw, 63)`,
-			"free, and longer":      `raw = string.sub(raw, 1, 34)`,
-			"free, and cut off":     `raw = string.sub(raw, 1, 32)`,
-			"free, until a text":    `raw = 'Fsome day or not.' .. string.sub(raw, 18, 33)`,
-			"free, token is 2^53":   `raw = string.sub(raw, 1, 17) .. '9007199254740992'`,
-			"free, token is a text": `raw = string.sub(raw, 1, 17) .. 'some day or not.'`,
+			"free, and longer":      `raw = 'I' .. string.sub(raw, 2)`,
+			"free, and cut off":     `raw = 'I' .. string.sub(raw, 2, 20)`,
+			"free, until a text":    `raw = 'I' .. 'some day or not.' .. string.sub(raw, 18, 33)`,
+			"free, token is 2^53":   `raw = 'I' .. string.sub(raw, 2, 17) .. '9007199254740992'`,
+			"free, token is a text": `raw = 'I' .. string.sub(raw, 2, 17) .. 'some day or not.'`,
 		},
 		"holds": {
 			"cut off":                   `raw = string.sub(raw, 1, -2)`,
@@ -64,9 +65,9 @@ func TestDamage(t *testing.T) {
 			"token is a text":           `r[1] = '5'`,
 			"token is negative":         `r[1] = -5`,
 			"token is 2^53":             `r[1] = 9007199254740992`,
-			"hold is a text":            `r[3] = 'a text of 13'`,
-			"hold is a number":          `r[3] = 13`,
-			"hold is short":             `r[3][13] = nil`,
+			"hold is a text":            `r[3] = 'a text of 12'`,
+			"hold is a number":          `r[3] = 12`,
+			"hold is short":             `r[3][12] = nil`,
 			"hold ID is a number":       `r[3][1] = 5`,
 			"hold ID is short":          `r[3][1] = 'abc'`,
 			"lock ID is empty":          `r[3][2] = ''`,
@@ -75,22 +76,22 @@ func TestDamage(t *testing.T) {
 			"mode is none":              `r[3][3] = 2`,
 			"mode is a text":            `r[3][3] = '1'`,
 			"shared, without a limit":   `r[3][3] = 1`,
-			"limit is negative":         `r[3][3] = 1; r[3][4] = -1`,
-			"limit is a text":           `r[3][3] = 1; r[3][4] = '3'`,
-			"its token is 0":            `r[3][5] = 0`,
-			"its token is a text":       `r[3][5] = '7'`,
-			"its token is 2^53":         `r[3][5] = 9007199254740992`,
-			"end is false":              `r[3][6] = false`,
-			"end is a text":             `r[3][6] = 'soon'`,
-			"end is beyond reach":       `r[3][6] = 9007199254740994`,
-			"end is before 1970":        `r[3][6] = -1`,
-			"delay is negative":         `r[3][7] = -1`,
-			"delay is a text":           `r[3][7] = '5'`,
-			"released is a text":        `r[3][8] = 'no'`,
-			"released is true":          `r[3][8] = true`,
+			"limit is negative":         `r[3][3] = 1; r[3].limit = -1`,
+			"limit is a text":           `r[3][3] = 1; r[3].limit = '3'`,
+			"its token is 0":            `r[3][4] = 0`,
+			"its token is a text":       `r[3][4] = '7'`,
+			"its token is 2^53":         `r[3][4] = 9007199254740992`,
+			"end is false":              `r[3][5] = false`,
+			"end is a text":             `r[3][5] = 'soon'`,
+			"end is beyond reach":       `r[3][5] = 9007199254740994`,
+			"end is before 1970":        `r[3][5] = -1`,
+			"delay is negative":         `r[3][6] = -1`,
+			"delay is a text":           `r[3][6] = '5'`,
+			"released is a text":        `r[3][7] = 'no'`,
+			"released is true":          `r[3][7] = true`,
 			"beside a sound one":        `r[4] = { 'x' }`,
-			"expired, without lock ID":  `r[3][6] = 1; r[3][2] = ''`,
-			"expired, of no known mode": `r[3][6] = 1; r[3][3] = 'x'`,
+			"expired, without lock ID":  `r[3][5] = 1; r[3][2] = ''`,
+			"expired, of no known mode": `r[3][5] = 1; r[3][3] = 'x'`,
 		},
 	} {
 		for what, change := range changes {
@@ -201,7 +202,7 @@ func TestHarmlessDamage(t *testing.T) {
 	renewed(t, s, ref, time.Hour)
 	if err := p.client.Eval(t.Context(), `
 		local r = cmsgpack.unpack(string.sub(redis.call('GET', KEYS[1]), 2))
-		for i = 9, 13 do r[3][i] = { 'nonsense' } end
+		for i = 8, 12 do r[3][i] = { 'nonsense' } end
 		redis.call('SET', KEYS[1], 'M' .. cmsgpack.pack(r))
 		return 1`, []string{p.Prefix + "r"}).Err(); err != nil {
 		t.Fatal(err)
@@ -210,6 +211,29 @@ func TestHarmlessDamage(t *testing.T) {
 	if got := held.Holders[0]; got.Ref() != ref || got.Owner != "" || !got.Created.IsZero() {
 		t.Errorf("the holder is %+v", got)
 	}
+	if !ask.Released(t, s, ref, 0) {
+		t.Error("the hold was not found")
+	}
+}
+
+// Holds once had notes of what their holders wait for. They are ignored.
+func TestNoteOfAHold(t *testing.T) {
+	p := newPlace(t)
+	s := newStore(t, p.client, &p.Options)
+	ref := ask.Granted(t, s, ask.Shared(ask.Request("r", "a"), 2))
+	if err := p.client.Eval(t.Context(), `
+		local r = cmsgpack.unpack(string.sub(redis.call('GET', KEYS[1]), 2))
+		r[3].waits = { 'another', 1, 3, '0123456789abcdef01234567', 1795300000000000 }
+		redis.call('SET', KEYS[1], 'M' .. cmsgpack.pack(r))
+		return 1`, []string{p.Prefix + "r"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	held := ask.Refused(t, s, ask.Request("r", "b"))
+	if len(held.Holders) != 1 || held.Holders[0].Ref() != ref || held.Holders[0].Limit != 2 {
+		t.Errorf("the holders are %+v", held.Holders)
+	}
+	ask.Granted(t, s, ask.Shared(ask.Request("r", "b"), 2))
+	renewed(t, s, ref, time.Hour)
 	if !ask.Released(t, s, ref, 0) {
 		t.Error("the hold was not found")
 	}

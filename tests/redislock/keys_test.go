@@ -147,7 +147,7 @@ func TestTokensEnd(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
 	last := driver.HoldRef{Token: driver.MaxToken - 1}
-	idle := fmt.Sprintf("F%016d%016d", 1<<53, last.Token-1)
+	idle := fmt.Sprintf("I%016d%016d", 1<<53, last.Token-1)
 	if err := p.client.Set(t.Context(), p.Prefix+"r", idle, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// trips counts the round trips of scripts, not those of new connections.
+// trips counts the round trips of scripts. What new connections begin with is none.
 type trips struct {
 	mu sync.Mutex
 	n  int
@@ -276,7 +276,8 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// Each run of a script reads and writes a key once, however many requests are about it.
+// However much is asked about one key at the same time, it is read once by each run of a
+// script, and written once.
 func TestManyHoldsInOneKey(t *testing.T) {
 	t.Parallel()
 	client := connect(t, options(t, engines.NewRedis(t).URL))
