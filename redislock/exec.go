@@ -28,7 +28,7 @@ type run struct {
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	runs := s.runs(batch)
 	s.send(ctx, client, runs, "EVALSHA", scriptSHA())
-	var again []*run // those that the server did not run
+	var again []*run // that the server did not run
 	for _, r := range runs {
 		switch err := r.cmd.Err(); {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
@@ -42,7 +42,7 @@ func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []
 		s.send(ctx, client, again, "EVAL", scriptText())
 	}
 	for _, c := range batch {
-		if s.cluster != nil && redirected(c.err) {
+		if s.cluster != nil && (redis.HasErrorPrefix(c.err, "MOVED") || redis.HasErrorPrefix(c.err, "ASK")) {
 			s.redirect(ctx, c)
 		}
 		c.finish()
@@ -169,10 +169,6 @@ func (r *run) settle() {
 			c.err = errors.New(failed)
 		}
 	}
-}
-
-func redirected(err error) bool {
-	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
 // redirect performs the call on the server that has the key now: its slot has moved, or

@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,7 +32,7 @@ func (s *Store) Init(ctx context.Context) error {
 	for _, server := range servers {
 		info, err := within(ctx, func() (string, error) { return server.Info(ctx).Result() })
 		if redis.HasErrorPrefix(err, "NOPERM") {
-			s.log.Warn("holdfast: the user has no right to INFO: it is not known whether the server may evict locks (maxmemory-policy)", "error", err)
+			s.o.Logger.Warn("holdfast: the user has no right to INFO: it is not known whether the server may evict locks (maxmemory-policy)", "error", err)
 			durable = false
 			continue
 		}
@@ -114,7 +113,8 @@ func parseInfo(text string) map[string]string {
 
 // checkServer refuses a server whose INFO shows that it is unfit for locks.
 func (s *Store) checkServer(info map[string]string) error {
-	major, minor := version(info["redis_version"])
+	var major, minor int
+	_, _ = fmt.Sscanf(info["redis_version"], "%d.%d", &major, &minor) // 0.0 is too old
 	switch policy := info["maxmemory_policy"]; {
 	case major < 6 || major == 6 && minor < 2:
 		return unusable(fmt.Sprintf("the server is version %q: 6.2 or newer is needed", info["redis_version"]), nil)
@@ -125,7 +125,7 @@ func (s *Store) checkServer(info map[string]string) error {
 	case policy != "" && policy != "noeviction" && info["maxmemory"] != "0":
 		return unusable(fmt.Sprintf("the server may evict locks that are held (maxmemory-policy %s): set maxmemory-policy to noeviction", policy), nil)
 	case policy == "":
-		s.log.Warn("holdfast: INFO does not contain the maxmemory-policy: unless it is noeviction, the server may evict locks that are held")
+		s.o.Logger.Warn("holdfast: INFO does not contain the maxmemory-policy: unless it is noeviction, the server may evict locks that are held")
 	}
 	if s.cluster != nil && major < 7 {
 		s.global.Store(true)
@@ -140,21 +140,12 @@ func syncs(ctx context.Context, server redis.UniversalClient) bool {
 	return err == nil && config["appendfsync"] == "always"
 }
 
-func version(text string) (major, minor int) {
-	parts := strings.SplitN(text, ".", 3)
-	major, _ = strconv.Atoi(parts[0])
-	if len(parts) > 1 {
-		minor, _ = strconv.Atoi(parts[1])
-	}
-	return major, minor
-}
-
 // chooseWakeUps determines whether the user has the rights to publish and to subscribe. A
 // release does not report that it could not publish, and without subscriptions waiters get
 // no signals.
 func (s *Store) chooseWakeUps(ctx context.Context) error {
 	if s.polls.Load() {
-		s.log.Info("holdfast: waiters poll, as configured")
+		s.o.Logger.Info("holdfast: waiters poll, as configured")
 		return nil
 	}
 	channel := s.o.Prefix
@@ -164,13 +155,13 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 	}
 	_, err = within(ctx, func() (any, error) { return server.Do(ctx, s.publish(), channel, "").Result() })
 	if err == nil {
-		pubsub := s.pubsub(ctx, server)
+		pubsub := server.Subscribe(ctx)
 		defer pubsub.Close()
 		_, err = within(ctx, func() (any, error) { return nil, s.probe(ctx, pubsub) })
 	}
 	if redis.HasErrorPrefix(err, "NOPERM") {
 		s.polls.Store(true)
-		s.log.Warn("holdfast: waiters poll, because the user has no right to publish and subscribe on channels with the prefix of the keys", "error", err)
+		s.o.Logger.Warn("holdfast: waiters poll, because the user has no right to publish and subscribe on channels with the prefix of the keys", "error", err)
 		return nil
 	}
 	return s.wrap(err)

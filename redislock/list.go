@@ -20,7 +20,7 @@ const page = 500
 
 // List implements driver.Store. Without a resource in the filter it finds the keys of the
 // server by SCAN. In a Cluster it does so for one master after the other, and can miss
-// the keys of slots that move between masters meanwhile.
+// the keys of slots that move between masters while it runs.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return list(ctx, s, f, func(d described) []driver.Status { return model.Statuses(d.record, d.now, f) })
 }
@@ -125,34 +125,25 @@ func (s *Store) resources(ctx context.Context, one string) iter.Seq2[[]string, e
 		}
 		for _, server := range servers {
 			for cursor, more := uint64(0), true; more; more = cursor != 0 {
-				p, err := scan(ctx, server, cursor, escapeGlob(s.o.Prefix)+"*")
+				reply, err := within(ctx, func() (*redis.ScanCmd, error) {
+					reply := server.Scan(ctx, cursor, escapeGlob(s.o.Prefix)+"*", page)
+					return reply, reply.Err()
+				})
 				if err != nil {
 					yield(nil, s.wrap(err))
 					return
 				}
-				cursor = p.next
-				for i, key := range p.keys {
-					p.keys[i] = strings.TrimPrefix(key, s.o.Prefix)
+				var keys []string
+				keys, cursor = reply.Val()
+				for i, key := range keys {
+					keys[i] = strings.TrimPrefix(key, s.o.Prefix)
 				}
-				if len(p.keys) > 0 && !yield(p.keys, nil) {
+				if len(keys) > 0 && !yield(keys, nil) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// scanned is one page of a SCAN.
-type scanned struct {
-	keys []string
-	next uint64
-}
-
-func scan(ctx context.Context, server redis.UniversalClient, cursor uint64, pattern string) (scanned, error) {
-	return within(ctx, func() (p scanned, err error) {
-		p.keys, p.next, err = server.Scan(ctx, cursor, pattern, page).Result()
-		return p, err
-	})
 }
 
 // within returns the result of f, or an error as soon as ctx ends: go-redis checks its

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -74,7 +75,11 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = s.newCall(q.Resource, releaseRequest(&q))
+		request := refRequest(release, q.After, &q.HoldRef)
+		if !q.Place.IsZero() {
+			request = hex.AppendEncode(request, q.Place[:])
+		}
+		calls[i] = s.newCall(q.Resource, request)
 	}
 	if err := s.do(ctx, calls...); err != nil {
 		return nil, err

@@ -181,7 +181,7 @@ func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 	return nil
 }
 
-// enter adds the caller to those whose contexts are polled. ps.mu is held.
+// enter adds the caller, whose context is polled from now on. ps.mu is held.
 func (ps *pipelines) enter(by *caller) {
 	ps.callers = append(ps.callers, by)
 	if !ps.polls {
@@ -225,7 +225,7 @@ func (ps *pipelines) poll() {
 	}
 }
 
-// close returns when no call is under way. Those that are fail, and are not retried.
+// close returns when no call is under way. Queued calls fail, and are not retried.
 func (ps *pipelines) close() {
 	ps.mu.Lock()
 	ps.cancel()

@@ -1,4 +1,4 @@
--- queue.lua keeps the places of those who wait, by the rules of package model.
+-- queue.lua keeps the places of waiters, by the rules of package model.
 local NOBODY = string.rep('0', 24) -- the ID of no place, and of no hold
 
 -- Returns the places that a request with this place must not pass, the fair ones before its

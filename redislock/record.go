@@ -59,7 +59,7 @@ func decodeRecord(value, ofHolds any) (r model.Record, err error) {
 	parts, ok := value.([]any)
 	limits, several := ofHolds.([]any)
 	if !ok || !several || len(parts) != 2+len(limits) {
-		return r, fmt.Errorf("it is no record")
+		return r, fmt.Errorf("it is not a record")
 	}
 	token, ok := parts[0].(int64)
 	if !ok || token < 0 || token > driver.MaxToken {

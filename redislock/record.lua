@@ -74,7 +74,7 @@ local function live_places(places)
   for i, p in ipairs(places) do
     if #p ~= 10 or #p[PLACE] ~= 24 or #p[WAITER] == 0 or p[KIND] ~= 0 and p[KIND] ~= 1 or p[FAIR] ~= 0 and p[FAIR] ~= 1
       or not (p[LIMIT] >= p[KIND] - 1 and p[LIMIT] < NEVER and p[SINCE] >= 0 and p[ASKED] >= 0 and p[UNTIL] < NEVER) then
-      error('DAMAGED place ' .. i .. ' is none', 0)
+      error('DAMAGED place ' .. i .. ' is malformed', 0)
     end
     if p[ASKED] <= now and now < p[UNTIL] then
       live[#live + 1] = p
@@ -99,7 +99,7 @@ local function read(key)
     parts = { token, sub(raw, 2, 17) + 0, kind == 'F' and decode_hold(sub(raw, 34), token, token) or nil }
   end
   if type(parts) ~= 'table' then
-    error('DAMAGED it is no record', 0)
+    error('DAMAGED it is not a record', 0)
   end
   local r = { token = parts[1], expires = parts[2], holds = {}, places = {}, exists = true }
   if not (r.token >= 0 and r.token < NEVER and r.expires > 0 and r.expires <= NEVER) then
@@ -111,12 +111,12 @@ local function read(key)
       or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
       or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0)
       or h[MODE] == 1 and not (h.limit >= 0 and h.limit < NEVER) then
-      error('DAMAGED hold ' .. i - 2 .. ' is none', 0)
+      error('DAMAGED hold ' .. i - 2 .. ' is malformed', 0)
     end
     r.holds[h[LOCK]] = h
   end
   if places ~= nil and type(places) ~= 'table' then
-    error('DAMAGED its queue is none', 0)
+    error('DAMAGED its queue is not an array', 0)
   end
   r.places = live_places(places or {})
   return r

@@ -25,7 +25,7 @@
 //   - fast.lua decides most acquires and releases: the acquire of a free resource, and the
 //     release of its only hold, if that has not changed since its grant.
 //   - record.lua describes requests and keys, and reads and writes records.
-//   - queue.lua keeps the places of those who wait.
+//   - queue.lua keeps the places of waiters.
 //   - acquire.lua decides all other acquires. All refusals come from it.
 //   - holds.lua decides renewals, all other releases and sweeps, and reads for List.
 //   - run.lua calls these for each key, writes the changed records, and replies.
@@ -137,7 +137,6 @@ type Store struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // client, if it is one
 	o       Options
-	log     *slog.Logger
 	polls   atomic.Bool // there are no wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
 	durable atomic.Bool // the servers write to disk before they answer
@@ -147,7 +146,7 @@ type Store struct {
 	direct    *direct // or nil
 	watcher   *watcher
 
-	owned   io.Closer // closed by Close, or nil
+	owned   []io.Closer // closed by Close
 	closing sync.Once
 	err     error
 }
@@ -169,7 +168,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 		o = *opts
 	}
 	o = o.withDefaults()
-	s := &Store{client: client, o: o, log: o.Logger}
+	s := &Store{client: client, o: o}
 	s.cluster, _ = client.(*redis.ClusterClient)
 	s.perKey.Store(s.cluster != nil)
 	s.polls.Store(o.Poll)
@@ -244,30 +243,18 @@ const maxClosing = 2 * time.Second
 // HELLO, that waits for the reply, and takes the deadline of both away: for a server that
 // hangs, for ever. Such connections are left to be closed once the server goes on or is gone.
 func (s *Store) closeClients() error {
-	var clients []io.Closer
-	if s.direct != nil {
-		clients = append(clients, s.direct.client)
-	}
-	if s.owned != nil {
-		clients = append(clients, s.owned)
-	}
-	if len(clients) == 0 {
-		return nil
-	}
 	closed := make(chan error, 1)
 	go func() {
 		var err error
-		for _, c := range clients {
+		for _, c := range s.owned {
 			err = errors.Join(err, c.Close())
 		}
 		closed <- err
 	}()
-	timer := time.NewTimer(maxClosing)
-	defer timer.Stop()
 	select {
 	case err := <-closed:
 		return err
-	case <-timer.C:
+	case <-time.After(maxClosing):
 		return errors.New("the server does not answer: connections are closed once it does")
 	}
 }

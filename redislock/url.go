@@ -33,12 +33,13 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	}
 	client := redis.NewUniversalClient(t.client)
 	s := New(client, &t.store)
-	s.owned = client
+	s.owned = append(s.owned, client)
 	if err := s.check(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if single, ok := client.(*redis.Client); ok && t.client.MasterName == "" { // Sentinel reports a new primary only to its own client
 		s.direct = newDirect(single)
+		s.owned = append(s.owned, s.direct.client)
 	}
 	return s, nil
 }
@@ -49,52 +50,37 @@ type target struct {
 	store  Options
 }
 
-// parameters are those of this package. All others are go-redis's.
-var parameters = map[string]func(t *target, value string) error{
-	"prefix":      func(t *target, v string) error { t.store.Prefix = v; return notEmpty(v) },
-	"master_name": func(t *target, v string) error { t.client.MasterName = v; return notEmpty(v) },
-	"sentinel_username": func(t *target, v string) error {
-		t.client.SentinelUsername = v
-		return nil
-	},
-	"sentinel_password": func(t *target, v string) error {
-		t.client.SentinelPassword = v
-		return nil
-	},
-	"cluster": func(t *target, v string) (err error) {
-		t.client.IsClusterMode, err = strconv.ParseBool(v)
-		return reworded(err, "true or false")
-	},
-	"poll": func(t *target, v string) (err error) {
-		t.store.Poll, err = strconv.ParseBool(v)
-		return reworded(err, "true or false")
-	},
-	"replicas": func(t *target, v string) (err error) {
-		t.store.Replicas, err = strconv.Atoi(v)
-		return reworded(err, "a number")
-	},
-	"replica_timeout": func(t *target, v string) (err error) {
-		t.store.ReplicaTimeout, err = time.ParseDuration(v)
-		return reworded(err, "a time such as 500ms")
-	},
-	"key_retention": func(t *target, v string) (err error) {
-		t.store.KeyRetention, err = time.ParseDuration(v)
-		return reworded(err, "a time such as 24h")
-	},
+// parameters returns what sets the parameters of this package. All others are go-redis's.
+func (t *target) parameters() map[string]func(value string) error {
+	anyText := func(value string) (string, error) { return value, nil }
+	return map[string]func(value string) error{
+		"prefix":            setter(&t.store.Prefix, notEmpty, "is empty"),
+		"master_name":       setter(&t.client.MasterName, notEmpty, "is empty"),
+		"sentinel_username": setter(&t.client.SentinelUsername, anyText, ""),
+		"sentinel_password": setter(&t.client.SentinelPassword, anyText, ""),
+		"cluster":           setter(&t.client.IsClusterMode, strconv.ParseBool, "is not true or false"),
+		"poll":              setter(&t.store.Poll, strconv.ParseBool, "is not true or false"),
+		"replicas":          setter(&t.store.Replicas, strconv.Atoi, "is not a number"),
+		"replica_timeout":   setter(&t.store.ReplicaTimeout, time.ParseDuration, "is not a time such as 500ms"),
+		"key_retention":     setter(&t.store.KeyRetention, time.ParseDuration, "is not a time such as 24h"),
+	}
 }
 
-func notEmpty(value string) error {
+// setter returns what sets a field to a parsed value. The error says what is wrong with it.
+func setter[T any](field *T, parse func(string) (T, error), wrong string) func(string) error {
+	return func(value string) (err error) {
+		if *field, err = parse(value); err != nil {
+			return errors.New(wrong)
+		}
+		return nil
+	}
+}
+
+func notEmpty(value string) (string, error) {
 	if value == "" {
-		return fmt.Errorf("is empty")
+		return "", errors.New("empty")
 	}
-	return nil
-}
-
-func reworded(err error, want string) error {
-	if err != nil {
-		return fmt.Errorf("is not %s", want)
-	}
-	return nil
+	return value, nil
 }
 
 // parseURL takes the parameters of this package out of the URL and leaves all else to
@@ -117,15 +103,7 @@ func parseURL(u *url.URL) (*target, error) {
 		return fail("the parameters are not properly escaped")
 	}
 	t := &target{client: &redis.UniversalOptions{}}
-	servers := strings.Split(u.Host, ",")
-	for _, server := range servers {
-		port := (&url.URL{Host: server}).Port()
-		if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
-			return fail("the port of a server is not a number from 1 to 65535") // it may be a password without its user
-		}
-	}
-	rest := *u
-	rest.Host = servers[0]
+	parameters := t.parameters()
 	theirs := url.Values{}
 	for name, vs := range values {
 		set, ours := parameters[name]
@@ -135,12 +113,27 @@ func parseURL(u *url.URL) (*target, error) {
 		case len(vs) != 1:
 			return fail("parameter %q comes %d times", name, len(vs))
 		default:
-			if err := set(t, vs[0]); err != nil {
+			if err := set(vs[0]); err != nil {
 				return fail("parameter %q %v", name, err)
 			}
 		}
 	}
-	rest.RawQuery = theirs.Encode()
+	defaultPort := "6379"
+	if t.client.MasterName != "" {
+		defaultPort = "26379"
+	}
+	for server := range strings.SplitSeq(u.Host, ",") {
+		port := (&url.URL{Host: server}).Port()
+		if port == "" {
+			server, port = strings.TrimSuffix(server, ":")+":"+defaultPort, defaultPort
+		}
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return fail("the port of a server is not a number from 1 to 65535") // it may be a password without its user
+		}
+		t.client.Addrs = append(t.client.Addrs, server)
+	}
+	rest := *u
+	rest.Host, rest.RawQuery = t.client.Addrs[0], theirs.Encode()
 	o, err := redis.ParseURL(rest.String())
 	if err != nil {
 		text := strings.TrimPrefix(urlsecret.Hide(err.Error(), u), "redis: ")
@@ -149,34 +142,30 @@ func parseURL(u *url.URL) (*target, error) {
 		}
 		return fail("%s", text)
 	}
-	t.take(o, servers)
-	if err := t.check(len(servers)); err != nil {
+	t.take(o)
+	if err := t.check(); err != nil {
 		return fail("%v", err)
 	}
 	return t, nil
 }
 
-func (t *target) check(servers int) error {
+func (t *target) check() error {
 	switch c := t.client; {
 	case c.MasterName != "" && c.IsClusterMode:
 		return fmt.Errorf("cluster=true and master_name exclude each other: a Cluster has no Sentinel")
 	case c.MasterName == "" && c.SentinelUsername+c.SentinelPassword != "":
 		return fmt.Errorf("sentinel_username and sentinel_password require a master_name")
-	case c.MasterName == "" && c.DB != 0 && (servers > 1 || c.IsClusterMode):
+	case c.MasterName == "" && c.DB != 0 && (len(c.Addrs) > 1 || c.IsClusterMode):
 		return fmt.Errorf("a Cluster has no database %d", c.DB)
 	}
 	return t.store.withDefaults().check()
 }
 
 // take copies the options that go-redis has read from a URL of a single server.
-func (t *target) take(o *redis.Options, servers []string) {
+func (t *target) take(o *redis.Options) {
 	c := t.client
-	c.Addrs = make([]string, len(servers))
-	for i, server := range servers {
-		c.Addrs[i] = address(server, c.MasterName != "")
-	}
 	c.TLSConfig = o.TLSConfig
-	if c.TLSConfig != nil && len(servers) > 1 {
+	if c.TLSConfig != nil && len(c.Addrs) > 1 {
 		c.TLSConfig.ServerName = "" // that of each server
 	}
 	c.Username, c.Password, c.DB, c.Protocol = o.Username, o.Password, o.DB, o.Protocol
@@ -190,19 +179,4 @@ func (t *target) take(o *redis.Options, servers []string) {
 	c.MinIdleConns, c.MaxIdleConns, c.MaxActiveConns = o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns
 	c.MaxConcurrentDials = o.MaxConcurrentDials
 	c.ConnMaxIdleTime, c.ConnMaxLifetime, c.ConnMaxLifetimeJitter = o.ConnMaxIdleTime, o.ConnMaxLifetime, o.ConnMaxLifetimeJitter
-}
-
-// address returns the server with a port.
-func address(server string, sentinel bool) string {
-	u := url.URL{Host: server}
-	port := u.Port()
-	switch {
-	case port != "":
-		return server
-	case sentinel:
-		port = "26379"
-	default:
-		port = "6379"
-	}
-	return strings.TrimSuffix(server, ":") + ":" + port
 }

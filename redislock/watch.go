@@ -34,7 +34,7 @@ type watcher struct {
 
 func newWatcher(s *Store) *watcher {
 	w := &watcher{store: s, users: make(map[string]int), awaiting: make(map[string][]chan struct{})}
-	w.stream = wake.Stream{Name: "subscription", Log: s.log, Open: w.open}
+	w.stream = wake.Stream{Name: "subscription", Log: s.o.Logger, Open: w.open}
 	return w
 }
 
@@ -70,7 +70,7 @@ func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, 
 }
 
 // leave unsubscribes after the last watcher. To settle after another one would subscribe
-// again, and the confirmation would wake those that are left.
+// again, and the confirmation would wake the other watchers.
 func (w *watcher) leave(resource string) {
 	w.mu.Lock()
 	on := w.session
@@ -168,7 +168,7 @@ func (s *session) connection(channel string) (*redis.PubSub, error) {
 	}
 	pubsub, open := s.byServer[server]
 	if !open {
-		pubsub = s.store.pubsub(s.ctx, server)
+		pubsub = server.Subscribe(s.ctx) // to nothing yet
 		s.byServer[server] = pubsub
 		context.AfterFunc(s.ctx, func() { pubsub.Close() })
 		if len(s.byServer) > 1 { // open reads from the first
@@ -231,13 +231,6 @@ func (s *session) subscribed(resource, kind string) {
 			delete(s.dropped, resource)
 		}
 	}
-}
-
-func (s *Store) pubsub(ctx context.Context, server redis.UniversalClient) *redis.PubSub {
-	if s.sharded() {
-		return server.SSubscribe(ctx)
-	}
-	return server.Subscribe(ctx)
 }
 
 func (s *Store) subscribe(ctx context.Context, pubsub *redis.PubSub, channel string, on bool) error {

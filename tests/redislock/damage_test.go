@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
-// A record that cannot be understood is a named error, whoever asks for it, and
-// stays as it is to the byte.
+// A damaged record is a named error of all operations, and stays as it is to the byte.
 func TestDamage(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)

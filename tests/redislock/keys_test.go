@@ -170,7 +170,7 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// trips counts the round trips of scripts. What new connections begin with is none.
+// trips counts the round trips of scripts, not those of new connections.
 type trips struct {
 	mu sync.Mutex
 	n  int
@@ -276,8 +276,7 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// However much is asked about one key at the same time, it is read once by each run of a
-// script, and written once.
+// Each run of a script reads and writes a key once, however many requests are about it.
 func TestManyHoldsInOneKey(t *testing.T) {
 	t.Parallel()
 	client := connect(t, options(t, engines.NewRedis(t).URL))

@@ -253,8 +253,8 @@ func waiting(q driver.AcquireRequest) driver.AcquireRequest {
 	return q
 }
 
-// A place in the queue is a courtesy: a server that cannot write refuses all the same, and
-// the refusal names no place that is not there.
+// A place in the queue is a courtesy: a server that cannot write still refuses, and the
+// refusal names no place that is not stored.
 func TestRefusalsNeedNoWrite(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
 		for name, cause := range map[string]struct{ setting, is, was string }{

@@ -57,8 +57,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A server whose memory is full grants nothing more. Who holds can renew and
-// release all the same.
+// A server whose memory is full grants nothing more, but renews and releases holds.
 func TestMemoryIsFull(t *testing.T) { onEachRelease(t, memoryIsFull) }
 
 func memoryIsFull(t *testing.T, release engines.RedisRelease) {
@@ -374,8 +373,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A frozen server keeps nobody longer than the context says, and what others asked
-// of it meanwhile does not keep them from it when it is back.
+// A call to a frozen server returns when its context ends, and the calls that have left do
+// not delay others once the server goes on.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)

@@ -46,8 +46,8 @@ func silent(t testing.TB, what string, ch <-chan struct{}) {
 	}
 }
 
-// All who watch share one connection, which has just the channels of those who
-// still watch.
+// All watchers share one connection, which has just the channels of the resources that
+// are still watched.
 func TestOneSubscription(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -75,7 +75,7 @@ func TestOneSubscription(t *testing.T) {
 	}
 }
 
-// Who ceases to watch wakes nobody.
+// A watcher that leaves wakes nobody.
 func TestLeavingWakesNobody(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -90,8 +90,8 @@ func TestLeavingWakesNobody(t *testing.T) {
 	silent(t, "others left", ch)
 }
 
-// Whoever watches while the connection is cut is signalled when it is there again,
-// and of what is released from then on.
+// Watchers are signalled when a connection that was cut is there again, and of each
+// release from then on.
 func TestSubscriptionIsCut(t *testing.T) {
 	t.Parallel()
 	p, n := newPlace(t), proxy.New(t)
