@@ -180,3 +180,21 @@ func noRoom(t *testing.T, err error, path string) {
 		t.Errorf("on a full disk: %v", err)
 	}
 }
+
+// Holds once had notes of what their holders wait for. They are ignored.
+func TestNoteOfAHold(t *testing.T) {
+	path := newFile(t)
+	s := open(t, path)
+	ref := mustAcquire(t, s, "r", "a", time.Hour)
+	rawExec(t, raw(t, path), `UPDATE resources SET holds = json_set(holds, '$[0].waits', json(
+		'{"resource": "another", "mode": "shared", "limit": 3, "placeId": "0123456789abcdef01234567", "since": 1795300000000000}'))`)
+	var held *driver.HeldError
+	if _, err := acquire(t.Context(), s, driver.AcquireRequest{Resource: "r", LockID: "b", HoldID: driver.NewHoldID(), TTL: time.Hour}); !errors.As(err, &held) || held.Holders[0].Ref() != ref {
+		t.Errorf("error %v", err)
+	}
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil || rs[0].Err != nil {
+		t.Errorf("renewed %+v, %v", rs, err)
+	}
+	mustRelease(t, s, ref)
+}

@@ -449,3 +449,29 @@ func TestPlacesInOneRequest(t *testing.T) {
 		ask.Released(t, s, ref, 0)
 	})
 }
+
+// Holds once had a note of what their holders waited for. It is ignored, whatever it is.
+func TestOldNote(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.Index(t)
+		s := newStore(t, n, &eslock.Options{Index: index})
+		for i, note := range []any{object{"resource": "s", "mode": "shared", "limit": 3, "placeId": strings.Repeat("a", 24), "since": 1}, "text"} {
+			r := fmt.Sprint("r", i)
+			ref := ask.Granted(t, s, ask.Request(r, "a"))
+			doc := n.Source(t, index, r)
+			doc["holdfast"].(object)["holds"].([]any)[0].(object)["waits"] = note
+			n.Must(t, http.MethodPut, "/"+index+"/_doc/"+r, doc)
+			if all := held(t, s, r); len(all) != 1 || all[0].Ref() != ref {
+				t.Errorf("%v: held by %+v", note, all)
+			}
+			placed(t, s, waiting(r, "b"), 0)
+			rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
+			if err != nil || rs[0].Err != nil || rs[0].Waiters != 1 {
+				t.Errorf("%v: renewed %+v, %v", note, rs, err)
+			}
+			if !ask.Released(t, s, ref, 0) {
+				t.Errorf("%v: not found", note)
+			}
+		}
+	})
+}

@@ -137,3 +137,33 @@ func TestUnderstood(t *testing.T) {
 		})
 	}
 }
+
+// A hold may have a note, waits, of what its holder waited for. It counts for nothing.
+func TestOldNotes(t *testing.T) {
+	coll := newCollection(t)
+	s := newStore(t, coll)
+	for name, note := range map[string]any{
+		"note": obj("resource", "q", "mode", "shared", "limit", int64(2), "placeId", driver.PlaceID{1}.String(), "since", time.Now()),
+		"text": "q",
+	} {
+		for field, q := range map[string]driver.AcquireRequest{
+			"exclusive": ask.Request(name+", exclusive", "a"), "shared.locks.0": ask.Shared(ask.Request(name+", shared", "a"), 2),
+		} {
+			t.Run(q.Resource, func(t *testing.T) {
+				ref := ask.Granted(t, s, q)
+				old(t, coll, named(q.Resource), obj("$set", obj(field+".waits", note)))
+				if again := ask.Granted(t, s, q); again != ref {
+					t.Errorf("a repeat was granted %+v, want %+v", again, ref)
+				}
+				if e := ask.Refused(t, s, ask.Request(q.Resource, "b")); len(e.Holders) != 1 || e.Holders[0].Ref() != ref {
+					t.Errorf("held by %+v", e.Holders)
+				}
+				renew(t, s, []driver.RenewRequest{{HoldRef: ref, TTL: 3 * time.Hour}}, -1)
+				if st := listed(t, s, q.Resource); st.Ref() != ref || st.Left < 2*time.Hour {
+					t.Errorf("list shows %+v", st)
+				}
+				release(t, s, true, ref)
+			})
+		}
+	}
+}

@@ -157,3 +157,19 @@ func TestTokensUsedUp(t *testing.T) {
 		t.Errorf("the row was %s and is %s", before, after)
 	}
 }
+
+// Holds once had notes of what their holders wait for. They are ignored.
+func TestNoteOfAHold(t *testing.T) {
+	p := newStore(t, newDatabase(t))
+	ref := ask.Granted(t, p, ask.Request("r", "a"))
+	p.exec(t, `UPDATE SCHEMA.locks SET holds = jsonb_set(holds, '{0,waits}',
+		'{"resource": "another", "mode": "shared", "limit": 3, "placeId": "0123456789abcdef01234567", "since": 1795300000000000}')`)
+	if held := ask.Refused(t, p, ask.Request("r", "b")); len(held.Holders) != 1 || held.Holders[0].Ref() != ref {
+		t.Errorf("the holders are %+v", held.Holders)
+	}
+	rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil || rs[0].Err != nil {
+		t.Errorf("renewed %+v, %v", rs, err)
+	}
+	release(t, p, true, ref)
+}
