@@ -54,6 +54,7 @@
 package httplock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -127,9 +128,7 @@ func open(u *url.URL, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{target: t, log: o.Logger}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s.log = cmp.Or(s.log, slog.New(slog.DiscardHandler))
 	if o.Token != "" && t.tokenFile != "" {
 		return nil, fail("there is a token in Options.Token and another one in token_file: give one of them")
 	}

@@ -18,6 +18,7 @@
 package mongolock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -89,9 +90,7 @@ func New(coll *mongo.Collection, opts *Options) *Store {
 	if opts != nil {
 		o = *opts
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Store{coll: mongokit.New(coll), ownLimits: o.OwnLimits, exactRenewals: o.ExactRenewals}
 	s.log = o.Logger.With("collection", s.coll.FullName())
 	s.polls.Store(o.Poll)

@@ -74,6 +74,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -150,9 +151,7 @@ func newStore(p pool, prepares bool, opts *Options) *Store {
 	if o.Schema == "" {
 		o.Schema = DefaultSchema
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Store{schema: o.Schema, do: statementsOf(o.Schema), pool: p, log: o.Logger.With("schema", o.Schema)}
 	s.invalid = validSchema(o.Schema)
 	s.own = sync.OnceValues(p.own)

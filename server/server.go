@@ -71,9 +71,7 @@ func withDefaults(opts *Options) (Options, error) {
 		everybody := access.Everybody()
 		o.Identify = func(*http.Request) (access.Caller, error) { return everybody, nil }
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Observer == nil {
 		o.Observer = new(Observer)
 	}

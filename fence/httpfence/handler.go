@@ -1,6 +1,7 @@
 package httpfence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,9 +66,7 @@ func New(next http.Handler, opts *Options) (*Handler, error) {
 	if h.opts.Patience == 0 {
 		h.opts.Patience = defaultPatience
 	}
-	if h.opts.Logger == nil {
-		h.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	h.opts.Logger = cmp.Or(h.opts.Logger, slog.New(slog.DiscardHandler))
 	h.gate.patience, h.gate.logger = h.opts.Patience, h.opts.Logger
 	return h, nil
 }

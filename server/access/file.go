@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -57,9 +58,7 @@ func OpenFile(path string, o *FileOptions) (*File, error) {
 		o = new(FileOptions)
 	}
 	f := &File{path: path, log: o.Log, done: make(chan struct{})}
-	if f.log == nil {
-		f.log = slog.New(slog.DiscardHandler)
-	}
+	f.log = cmp.Or(f.log, slog.New(slog.DiscardHandler))
 	text, err := readFile(path)
 	if err != nil {
 		return nil, f.explain(err)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,7 @@ func Open(path string, o *Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{path: path, log: o.Log, queue: make(chan item, queued), ended: make(chan struct{})}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
+	l.log = cmp.Or(l.log, slog.New(slog.DiscardHandler))
 	go l.run(file)
 	return l, nil
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -100,9 +101,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	if d.opts.Identify == nil {
 		d.opts.Identify = func(*http.Request) (access.Caller, error) { return access.Onlooker(), nil }
 	}
-	if d.opts.Logger == nil {
-		d.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	d.opts.Logger = cmp.Or(d.opts.Logger, slog.New(slog.DiscardHandler))
 	if d.looker = d.opts.Looker; d.looker == nil {
 		if d.opts.Latency == nil {
 			d.opts.Latency, d.ownCalls = latency.New(), true

@@ -20,6 +20,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +82,7 @@ func Handler(next http.Handler, o *Options) (*Front, error) {
 	if o != nil {
 		f.opts = *o
 	}
-	if f.opts.Log == nil {
-		f.opts.Log = slog.New(slog.DiscardHandler)
-	}
+	f.opts.Log = cmp.Or(f.opts.Log, slog.New(slog.DiscardHandler))
 	for _, host := range f.opts.Hosts {
 		name, err := parseHost(host)
 		if err != nil {

@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -29,9 +30,7 @@ type TLSFiles struct {
 // again when they were changed; connections that are open stay as they are. Files that
 // cannot be used, or that do not fit each other, leave those before in use.
 func TLS(files TLSFiles) (*tls.Config, error) {
-	if files.Log == nil {
-		files.Log = slog.New(slog.DiscardHandler)
-	}
+	files.Log = cmp.Or(files.Log, slog.New(slog.DiscardHandler))
 	c := &certificates{files: files}
 	text, err := c.read()
 	if err != nil {

@@ -93,9 +93,7 @@ func New(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
 	if l.name == "" {
 		l.name, _ = os.Hostname() // without one it has no name
 	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
+	l.log = cmp.Or(l.log, slog.New(slog.DiscardHandler))
 	since, err := storage.Append(ctx, nil)
 	var open []Open
 	if err == nil {

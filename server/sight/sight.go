@@ -94,9 +94,7 @@ func New(store driver.Store, opts *Options) *Looker {
 	if opts != nil {
 		l.opts = *opts
 	}
-	if l.opts.Logger == nil {
-		l.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	l.opts.Logger = cmp.Or(l.opts.Logger, slog.New(slog.DiscardHandler))
 	l.life, l.end = context.WithCancel(context.Background())
 	return l
 }
