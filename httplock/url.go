@@ -3,17 +3,15 @@ package httplock
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/quote"
-	"github.com/holdfast-go/holdfast/internal/urlsecret"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
 
 // tokenVariable has the token unless the URL names a file.
@@ -55,14 +53,11 @@ func parse(u *url.URL) (*target, error) {
 	if u.User != nil {
 		return nil, fail("it has a user or a password: give the caller's token in a file, ?token_file=FILE, or in %s", tokenVariable)
 	}
-	if err := urlsecret.Misplaced(u); err != nil {
+	values, err := storeurl.Parameters(u)
+	if err != nil {
 		return nil, fail("%v", err)
 	}
-	if u.Fragment != "" {
-		return nil, fail("a # is written %%23")
-	}
 	t := &target{}
-	var err error
 	switch u.Scheme {
 	case "unix":
 		err = t.setSocket(u)
@@ -74,7 +69,7 @@ func parse(u *url.URL) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, t.read(u.RawQuery)
+	return t, t.read(values)
 }
 
 func (t *target) setSocket(u *url.URL) error {
@@ -121,18 +116,9 @@ func isLoopback(host string) bool {
 }
 
 // read reads the parameters.
-func (t *target) read(query string) error {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return fail("the parameters are not properly escaped")
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if len(values[name]) != 1 || values[name][0] == "" {
-			return fail("parameter %s must have one value", quote.Short(name))
-		}
-		if err := t.set(name, values[name][0]); err != nil {
-			return err
-		}
+func (t *target) read(values url.Values) error {
+	if err := storeurl.Each(values, t.set); err != nil {
+		return fail("%v", err)
 	}
 	switch {
 	case t.base.Scheme != "https" && t.ca+t.cert+t.key != "":
@@ -154,9 +140,9 @@ func (t *target) set(name, value string) error {
 	case "key":
 		t.key = value
 	case "token":
-		return fail("others can see a token in a URL: put it in a file, ?token_file=FILE, or in %s", tokenVariable)
+		return fmt.Errorf("others can see a token in a URL: put it in a file, ?token_file=FILE, or in %s", tokenVariable)
 	default:
-		return fail("unknown parameter %s: there are token_file, ca, cert and key", quote.Short(name))
+		return fmt.Errorf("unknown parameter %s: there are token_file, ca, cert and key", quote.Short(name))
 	}
 	return nil
 }

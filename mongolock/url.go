@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 	"github.com/holdfast-go/holdfast/internal/quote"
-	"github.com/holdfast-go/holdfast/internal/urlsecret"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
 
 // defaultCollection is the collection if the URL names none.
@@ -76,7 +76,7 @@ type target struct {
 // refused returns the error of a URL that the driver does not accept. A failure of the DNS
 // may be temporary, so it is not driver.ErrInvalid.
 func (t target) refused(err error) error {
-	text := urlsecret.Hide(err.Error(), t.said)
+	text := storeurl.Hide(err.Error(), t.said)
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return fmt.Errorf("mongodb URL: %s", text)
@@ -90,20 +90,14 @@ func parseURL(u *url.URL) (t target, err error) {
 		return target{}, fmt.Errorf("%w: mongodb URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
 	}
 	t.database = strings.TrimPrefix(u.Path, "/")
-	if err := urlsecret.Misplaced(u); err != nil {
-		return fail("%v", err)
-	}
+	values, err := storeurl.Parameters(u)
 	switch {
+	case err != nil:
+		return fail("%v", err)
 	case u.Host == "":
 		return fail("it names no server: write mongodb://HOST/DATABASE?collection=NAME")
 	case t.database == "":
 		return fail("it names no database: write mongodb://HOST/DATABASE?collection=NAME")
-	case u.Fragment != "":
-		return fail("a # is written %%23")
-	}
-	values, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return fail("the parameters are not properly escaped")
 	}
 	t.collection = defaultCollection
 	if named, ok := values["collection"]; ok {
@@ -128,12 +122,7 @@ func parseURL(u *url.URL) (t target, err error) {
 		}
 		ours = append(ours, "timeout")
 	}
-	rest := *u
-	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return pair == "" || slices.Contains(ours, name)
-	}), "&")
-	t.uri = rest.String()
+	t.uri = storeurl.Without(u, ours...)
 	for name := range values {
 		if !slices.Contains(ours, name) && !slices.Contains(driverOptions, strings.ToLower(name)) {
 			return fail("unknown parameter %s", quote.Short(name))

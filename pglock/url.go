@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/urlsecret"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
 
 // connectTimeout bounds a connection attempt if the URL does not set a time-out.
@@ -60,15 +59,10 @@ func invalidURL(format string, args ...any) error {
 
 // parseURL takes the schema out of the URL and leaves all else to pgx.
 func parseURL(u *url.URL) (t target, err error) {
-	if err := urlsecret.Misplaced(u); err != nil {
-		return t, invalidURL("%v", err)
-	}
-	values, err := url.ParseQuery(u.RawQuery)
+	values, err := storeurl.Parameters(u)
 	switch {
-	case u.Fragment != "":
-		return t, invalidURL("a # is written %%23")
 	case err != nil:
-		return t, invalidURL("the parameters are not properly escaped")
+		return t, invalidURL("%v", err)
 	case u.Host == "" && values.Get("host") == "":
 		return t, invalidURL("it names no server: write postgres://HOST/DATABASE")
 	case strings.TrimPrefix(u.Path, "/") == "" && values.Get("dbname") == "" && values.Get("database") == "":
@@ -85,11 +79,7 @@ func parseURL(u *url.URL) (t target, err error) {
 		return t, err
 	}
 	t.said = u
-	rest := *u
-	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
-		return pair == "" || strings.HasPrefix(pair, "schema=")
-	}), "&")
-	if t.settings, err = parse(rest.String()); err != nil {
+	if t.settings, err = parse(storeurl.Without(u, "schema")); err != nil {
 		return t, invalidURL("%s", t.hide(err))
 	}
 	return t, nil
@@ -105,5 +95,5 @@ func (t target) hide(err error) string {
 			text = after
 		}
 	}
-	return urlsecret.Hide(text, t.said)
+	return storeurl.Hide(text, t.said)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/urlsecret"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
 
 func init() {
@@ -89,18 +89,12 @@ func parseURL(u *url.URL) (*target, error) {
 	fail := func(format string, args ...any) (*target, error) {
 		return nil, fmt.Errorf("%w: redis URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
 	}
-	if err := urlsecret.Misplaced(u); err != nil {
-		return fail("%v", err)
-	}
+	values, err := storeurl.Parameters(u)
 	switch {
+	case err != nil:
+		return fail("%v", err)
 	case u.Host == "":
 		return fail("it names no server: write redis://HOST:PORT/DATABASE")
-	case u.Fragment != "":
-		return fail("a # is written %%23")
-	}
-	values, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return fail("the parameters are not properly escaped")
 	}
 	t := &target{client: &redis.UniversalOptions{}}
 	parameters := t.parameters()
@@ -136,7 +130,7 @@ func parseURL(u *url.URL) (*target, error) {
 	rest.Host, rest.RawQuery = t.client.Addrs[0], theirs.Encode()
 	o, err := redis.ParseURL(rest.String())
 	if err != nil {
-		text := strings.TrimPrefix(urlsecret.Hide(err.Error(), u), "redis: ")
+		text := strings.TrimPrefix(storeurl.Hide(err.Error(), u), "redis: ")
 		if strings.HasPrefix(text, "unexpected option") {
 			text += "; beside the driver's own there are " + strings.Join(slices.Sorted(maps.Keys(parameters)), ", ")
 		}

@@ -2,16 +2,15 @@ package esurl
 
 import (
 	"encoding/base64"
-	"maps"
+	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/internal/quote"
-	"github.com/holdfast-go/holdfast/internal/urlsecret"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
 
 const defaultPort = "9200"
@@ -31,14 +30,12 @@ type target struct {
 }
 
 func parse(u *url.URL) (t target, err error) {
-	if err := urlsecret.Misplaced(u); err != nil {
-		return t, fail("%v", err)
-	}
+	values, err := storeurl.Parameters(u)
 	switch {
+	case err != nil:
+		return t, fail("%v", err)
 	case u.Opaque != "" || u.Host == "":
 		return t, fail("it names no host: write %s://HOST/?index=NAME", u.Scheme)
-	case u.Fragment != "":
-		return t, fail("a # is written %%23")
 	case u.User != nil && u.User.Username() == "":
 		return t, fail("it has a password, but no user")
 	}
@@ -49,8 +46,8 @@ func parse(u *url.URL) (t target, err error) {
 		}
 		t.nodes = append(t.nodes, node)
 	}
-	if err := t.read(u.RawQuery); err != nil {
-		return t, err
+	if err := storeurl.Each(values, t.set); err != nil {
+		return t, fail("%v", err)
 	}
 	if t.apiKey != "" && u.User != nil {
 		return t, fail("it has a user and an API key; only one of them can be used")
@@ -79,23 +76,7 @@ func nodeOf(u *url.URL, host string) (*url.URL, error) {
 	}, nil
 }
 
-// read reads the parameters.
-func (t *target) read(query string) error {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return fail("the parameters are not properly escaped")
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if len(values[name]) != 1 || values[name][0] == "" {
-			return fail("parameter %s must have one value", quote.Short(name))
-		}
-		if err := t.set(name, values[name][0]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// set reads a parameter.
 func (t *target) set(name, value string) error {
 	switch name {
 	case "index":
@@ -105,7 +86,7 @@ func (t *target) set(name, value string) error {
 		key := strings.ReplaceAll(value, " ", "+")
 		text, err := base64.StdEncoding.DecodeString(key)
 		if err != nil || !strings.Contains(string(text), ":") {
-			return fail("parameter \"api_key\" is not ID:KEY in Base64, which Elasticsearch calls encoded")
+			return fmt.Errorf("parameter \"api_key\" is not ID:KEY in Base64, which Elasticsearch calls encoded")
 		}
 		t.apiKey = key
 	case "ca":
@@ -113,7 +94,7 @@ func (t *target) set(name, value string) error {
 	case "replicas":
 		n, err := strconv.ParseUint(value, 10, 16)
 		if err != nil {
-			return fail("parameter \"replicas\" is not a number of copies")
+			return fmt.Errorf("parameter \"replicas\" is not a number of copies")
 		}
 		t.options.Replicas = int(n)
 		if n == 0 {
@@ -124,11 +105,11 @@ func (t *target) set(name, value string) error {
 	case "old_clients":
 		old, err := strconv.ParseBool(value)
 		if err != nil {
-			return fail("parameter \"old_clients\" is neither true nor false")
+			return fmt.Errorf("parameter \"old_clients\" is neither true nor false")
 		}
 		t.options.OldClients = old
 	default:
-		return fail("unknown parameter %s", quote.Short(name))
+		return fmt.Errorf("unknown parameter %s", quote.Short(name))
 	}
 	return nil
 }

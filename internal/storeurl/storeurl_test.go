@@ -1,10 +1,10 @@
-package urlsecret_test
+package storeurl_test
 
 import (
 	"net/url"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/urlsecret"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
 
 func TestHide(t *testing.T) {
@@ -19,7 +19,7 @@ func TestHide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := urlsecret.Hide(c.text, u); got != c.want {
+		if got := storeurl.Hide(c.text, u); got != c.want {
 			t.Errorf("%s: %q, want %q", c.url, got, c.want)
 		}
 	}
