@@ -158,7 +158,7 @@ check-modules: ## tidy, replaces, go directives; the root module needs no other
 vet: ## go vet of every module
 	@$(call each,$(MODULES),go vet ./...)
 
-cross: ## go vet of every module, and a build of the command, for linux, darwin and windows
+cross: ## go vet of every module, and a build of the command, for linux, darwin and windows, and for 32 bits
 	@$(call each,$(MODULES),GOOS=linux go vet ./...)
 	@for os in darwin windows; do \
 		$(call each,$(PORTABLE),GOOS=$$os go vet ./...); \
@@ -166,6 +166,7 @@ cross: ## go vet of every module, and a build of the command, for linux, darwin 
 	@for os in linux darwin windows; do \
 		GOOS=$$os go -C cmd/holdfast build -o /dev/null .; \
 	done
+	@GOARCH=386 CGO_ENABLED=0 go -C cmd/holdfast build -o /dev/null .
 
 lint: $(LINT) ## golangci-lint in every module, and actionlint of the workflows
 	@$(call each,$(MODULES),$(LINT) run --config $(CURDIR)/.golangci.yml ./...)

@@ -36,10 +36,10 @@ func (p *spool) fill(from io.Reader) (last []byte, err error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
 	to := bufio.NewWriterSize(p, 16<<10)
-	size := 0
+	size := int64(0)
 	for lines.Scan() {
 		if len(last) > 0 {
-			if size += len(last) + 1; size > maxList {
+			if size += int64(len(last)) + 1; size > maxList {
 				return nil, errLong
 			}
 			p.count++
