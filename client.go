@@ -179,12 +179,10 @@ func (c *Client) ready(ctx context.Context) error {
 		go c.runInit(context.WithoutCancel(ctx), store, run)
 	}
 	c.mu.Unlock()
-	timer := time.NewTimer(initTimeout + lastChance)
-	defer timer.Stop()
 	select {
 	case <-run.done:
 		return run.err
-	case <-timer.C: // Init ignores its ctx
+	case <-time.After(initTimeout + lastChance): // Init ignores its ctx
 		return errNotReady
 	case <-ctx.Done():
 		return foreign.CtxError(ctx)
@@ -380,12 +378,10 @@ func within(done <-chan struct{}, d time.Duration) bool {
 			return false
 		}
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -220,13 +220,18 @@ func (h *Hold) Left() time.Duration {
 	c := h.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case h.ended != nil:
+	if h.ended != nil {
 		return 0
-	case h.deadline == never:
+	}
+	return h.left(c.clock())
+}
+
+// left is Left of a hold that has not ended. c.mu is held.
+func (h *Hold) left(now time.Duration) time.Duration {
+	if h.deadline == never {
 		return Forever
 	}
-	return max(h.deadline-c.clock(), 0)
+	return max(h.deadline-now, 0)
 }
 
 // Renew makes the hold live for ttl from now, or Forever, but never shorter than

@@ -25,11 +25,7 @@ func (a *Admin) Live() []LiveHold {
 	now := c.clock()
 	live := make([]LiveHold, 0, len(c.holds))
 	for _, h := range c.holds {
-		left := Forever
-		if h.deadline != never {
-			left = max(h.deadline-now, 0)
-		}
-		live = append(live, LiveHold{Hold: h, TTL: h.ttl, Left: left, KeptAlive: h.keep})
+		live = append(live, LiveHold{Hold: h, TTL: h.ttl, Left: h.left(now), KeptAlive: h.keep})
 	}
 	c.mu.Unlock()
 	slices.SortFunc(live, func(a, b LiveHold) int { return cmp.Compare(a.Left, b.Left) })

@@ -254,15 +254,11 @@ func (a *acquirer) reject(own *Hold) {
 
 // heldBySelf is the refusal of a caller that would wait for its own hold. c.mu is held.
 func (h *Hold) heldBySelf() *HeldError {
-	left := Forever
-	if h.deadline != never {
-		left = h.deadline - h.client.clock()
-	}
 	return &HeldError{
 		Resource: h.ref.Resource, RetryAfter: driver.Unknown, Position: driver.NoPlace, BySelf: true,
 		Holders: []Status{{
 			Resource: h.ref.Resource, LockID: h.ref.LockID, HoldID: h.ref.HoldID, Mode: h.mode,
-			Token: h.ref.Token, Left: left,
+			Token: h.ref.Token, Left: h.left(h.client.clock()),
 		}},
 	}
 }

@@ -152,12 +152,10 @@ func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadli
 func (c *Client) releaseWithin(held []*Hold, left time.Duration) error {
 	result := make(chan error, 1)
 	go func() { result <- c.releaseHeld(held, max(left-closeMargin, 0)) }()
-	timer := time.NewTimer(max(left, closeMargin))
-	defer timer.Stop()
 	select {
 	case err := <-result:
 		return err
-	case <-timer.C:
+	case <-time.After(max(left, closeMargin)):
 		return errStillRunning
 	}
 }

@@ -70,12 +70,10 @@ func (w *subscription) subscribe(ctx context.Context, store driver.Watcher) (<-c
 		defer close(answered)
 		signal, err = store.Watch(ctx, resource)
 	})
-	timer := time.NewTimer(subscribeTimeout)
-	defer timer.Stop()
 	select {
 	case <-answered:
 		return signal, err
-	case <-timer.C:
+	case <-time.After(subscribeTimeout):
 	case <-ctx.Done():
 	}
 	w.cancel()

@@ -252,8 +252,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "waiters wait for a Watch that hangs", file: "watch.go",
-		old:  "time.NewTimer(subscribeTimeout)",
-		new:  "time.NewTimer(1000 * subscribeTimeout)",
+		old:  "time.After(subscribeTimeout)",
+		new:  "time.After(1000 * subscribeTimeout)",
 		test: "TestWatchThatIsDeaf",
 	},
 	{
