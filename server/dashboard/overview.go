@@ -157,7 +157,7 @@ func (v *visit) table(matching []*entry, search string, only filter) node {
 
 // row is a resource in the table.
 func (v *visit) row(e *entry) node {
-	level, holder, since, left, waited := e.Trouble.Level, node(html.I(text("free"))), driver.Unknown, driver.Unknown, driver.Unknown
+	level, holder, since, left, waited := e.Trouble.Level, html.I(text("free")), driver.Unknown, driver.Unknown, driver.Unknown
 	if len(e.Holds) > 0 {
 		h := e.Holds[0]
 		holder, since, left = isolated(words.Printable(words.Holder(h))), v.grows(h.Age()), v.shrinks(h.Left)

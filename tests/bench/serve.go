@@ -152,7 +152,8 @@ func (s *served) open(ctx context.Context, file string, caller *servedCaller, c 
 // dropped returns how many events are missing in the audit.
 func (s *served) dropped(ctx context.Context) string {
 	req := must(http.NewRequestWithContext(ctx, http.MethodGet, s.debug+"/metrics", nil))
-	res := must(http.DefaultClient.Do(req))
+	res, err := http.DefaultClient.Do(req)
+	check(err)
 	defer res.Body.Close()
 	text := must(io.ReadAll(res.Body))
 	m := regexp.MustCompile(`(?m)^holdfast_server_audit_dropped_total (\S+)$`).FindSubmatch(text)
