@@ -36,12 +36,20 @@ func explained(events []history.Event, c judge.Circumstances) (bool, error) {
 	return open == nil, open
 }
 
+// quick is how soon the answer comes to a request that was sent just once.
+const quick = 50 * time.Millisecond
+
 // settled are events that were decided before their answers. What has none has reached
-// the store a grace after nobody waited for it, or never will.
+// the store a grace after nobody waited for it, or never will. A grant that came late may have
+// been refused before, and its place seen by others, if requests are sent again.
 func settled(events []history.Event, c judge.Circumstances) (all []history.Event) {
 	for _, e := range events {
 		if e.Outcome != history.Unknown {
 			all = append(all, e)
+			if c.Resent && e.Kind == history.Acquire && e.Outcome == history.Done && e.Place != "" && e.Answered-e.Called > quick {
+				e.Outcome, e.Token, e.Position = history.Unknown, 0, 0
+				all = append(all, e)
+			}
 			continue
 		}
 		until := e.Answered + c.Grace

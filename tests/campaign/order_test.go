@@ -39,6 +39,18 @@ func late(e history.Event, answered time.Duration) history.Event {
 	return e
 }
 
+// A request that a client library has sent twice was refused first, and its place seen.
+func TestOrderOfResent(t *testing.T) {
+	b, c := late(asked(history.Acquire, second, 'b', history.Done, 5), 3*second), asked(history.Acquire, 2*second, 'c', history.Held, 0)
+	b.Place, b.Fair, c.Place, c.Position = driver.PlaceID{7}.String(), true, driver.PlaceID{8}.String(), 1
+	events := []history.Event{grantedTo('a', 0, 1), asked(history.Release, 5*second/2, 'a', history.Done, 1), b, c}
+	for _, resent := range []bool{false, true} {
+		if got, err := explained(events, judge.Circumstances{Grace: 5 * second, Resent: resent}); err != nil || got != resent {
+			t.Errorf("resent %v: explained: %v, %v", resent, got, err)
+		}
+	}
+}
+
 // Each history that no order explains has a neighbour that some order does.
 func TestOrder(t *testing.T) {
 	lost := []history.Interval{{From: 2 * second, To: 3 * second}}

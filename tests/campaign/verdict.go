@@ -5,6 +5,7 @@ package campaign
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/tests/campaign/history"
 	"github.com/holdfast-go/holdfast/tests/campaign/judge"
@@ -14,7 +15,7 @@ import (
 // shortest history that shows it.
 func (c *campaign) judge(events []history.Event) []judge.Violation {
 	circumstances := judge.Circumstances{
-		Grace: c.grace(), Slack: c.grace(), Clocked: c.place.clocked, Away: c.away, Losses: c.losses,
+		Grace: c.grace(), Slack: c.grace(), Clocked: c.place.clocked, Resent: strings.HasPrefix(c.place.url, "elasticsearch"), Away: c.away, Losses: c.losses,
 		Register: c.place.register.Kind, Killed: make(map[int]bool),
 	}
 	for _, p := range c.all {

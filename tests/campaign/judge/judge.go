@@ -59,6 +59,9 @@ type Circumstances struct {
 	Clocked bool
 	// Register is one that loses its data with the store; "": none does.
 	Register string
+	// Resent says that a client library sends a request without an answer again, within one
+	// call.
+	Resent bool
 	// Killed says which processes were killed, by their number.
 	Killed map[int]bool
 }
