@@ -16,9 +16,7 @@ func newExplain() *cobra.Command {
 		Long: `Says in sentences who holds the resource, how long already and until when, who
 waits in which order and why, and whether they wait for a holder that seems to
 be gone. It changes nothing. Times and durations are by the store's clock.`,
-		Example:               `  holdfast explain nightly-report`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
+		Example: `  holdfast explain nightly-report`,
 	}
 	store := storeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

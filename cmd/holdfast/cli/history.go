@@ -33,8 +33,6 @@ first line, on stderr, says since when it is kept and what is not seen:
 HELD is how long it was held by then, RENEWED when it was renewed last.`,
 		Example: `  holdfast history --store http://127.0.0.1:4653 nightly-report
   holdfast history --since 1h --json nightly-report`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
 	}
 	var q httplock.HistoryQuery
 	flags := cmd.Flags()

@@ -44,8 +44,6 @@ without end. The exit status is
   holdfast lock --ttl 10m database
   holdfast lock --ttl 10m website
   holdfast unlock`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
 	}
 	var g grab
 	flags := cmd.Flags()

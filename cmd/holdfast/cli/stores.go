@@ -14,7 +14,7 @@ import (
 func newStores() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "stores",
+		Use:   "stores [flags]",
 		Short: "List the kinds of store, what they promise and how their URLs are written",
 		Long: `Lists the kinds of store, what they promise and how their URLs are written.
 --store and HOLDFAST_STORE take such a URL, or
