@@ -29,8 +29,8 @@ type forced struct {
 
 // parse reads the arguments. one says that hold is given.
 func (f *forced) parse(args []string, one bool, hold string) error {
-	err := oneResource(args, "holdfast unlock --force RESOURCE")
-	if err != nil {
+	var err error
+	if f.resource, err = oneResource(args, "holdfast unlock --force RESOURCE"); err != nil {
 		return err
 	}
 	if one && hold == "" {
@@ -41,10 +41,6 @@ func (f *forced) parse(args []string, one bool, hold string) error {
 	}
 	if one && f.hold.IsZero() { // it would mean all
 		return exit.Usagef("an ID of zeros names nothing; status --json shows the IDs")
-	}
-	f.resource = args[0]
-	if err := driver.ValidResource(f.resource); err != nil {
-		return exit.Usagef("%v", err)
 	}
 	if server.Reserved(f.resource) && f.hold.IsZero() {
 		return exit.Usagef("by the hold of %q the servers of the store know it: without it they grant no lock until they are started "+

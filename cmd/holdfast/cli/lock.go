@@ -61,7 +61,7 @@ without end. The exit status is
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		const form = "holdfast lock --ttl DURATION RESOURCE"
-		err := oneResource(args, form)
+		resource, err := oneResource(args, form)
 		switch {
 		case err != nil:
 			return err
@@ -75,7 +75,7 @@ without end. The exit status is
 				return exit.Usagef("%v", err)
 			}
 		}
-		if err := g.SetResources(args[0]); err != nil {
+		if err := g.SetResources(resource); err != nil {
 			return err
 		}
 		if err := finish(); err != nil {

@@ -31,11 +31,7 @@ func Run(ctx context.Context, where location.Location, q httplock.HistoryQuery, 
 		return err
 	}
 	defer store.Close()
-	server, ok := store.(*httplock.Store)
-	if !ok {
-		return exit.Usagef("%s keeps no history", where.Name())
-	}
-	h, err := server.History(ctx, q)
+	h, err := store.(*httplock.Store).History(ctx, q) // as IsServer says
 	switch {
 	case errors.Is(err, driver.ErrUnsupported):
 		return exit.Errorf(exit.Store, "the server %s keeps no history; start it with --history FILE", where.Name())
