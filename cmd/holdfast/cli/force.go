@@ -76,7 +76,8 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 	if len(holds) == 0 {
 		return printHolds(asJSON, nil, nothing)
 	}
-	if err := output.Table(os.Stderr, cutOff(holds)); err != nil {
+	rows := output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
+	if err := output.Table(os.Stderr, rows); err != nil {
 		return exit.Printed(err)
 	}
 	what := "Release this hold"
@@ -121,9 +122,4 @@ func agreed(question string) bool {
 		return err == nil
 	}
 	return false
-}
-
-// cutOff returns the table of the holds to release, with the IDs that --hold takes.
-func cutOff(holds []holdfast.Status) [][]string {
-	return output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
 }

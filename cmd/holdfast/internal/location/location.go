@@ -215,11 +215,6 @@ func (l Location) Driver(ctx context.Context) (driver.Store, error) {
 	return store, nil
 }
 
-// NoQueue returns the exit for a flag that a store without a queue cannot follow.
-func (l Location) NoQueue(flag string) error {
-	return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or choose another store", flag, l.Name())
-}
-
 // Failure returns the exit for an operation that failed in the store.
 func (l Location) Failure(err error) error {
 	// Without the client's prefix, which names the operation.
