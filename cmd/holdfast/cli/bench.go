@@ -42,8 +42,7 @@ are a day old.`,
 		Example: `  holdfast bench --store sqlite:///var/lib/jobs/locks.db
   holdfast bench --clients 8 --for 20s             # each its own resource
   holdfast bench --clients 8 --contend --json      # all the same one`,
-		Args:                  noArgs,
-		DisableFlagsInUseLine: true,
+		Args: noArgs,
 	}
 	var b bench
 	flags := cmd.Flags()

@@ -35,8 +35,7 @@ otherwise 0.`,
 		Example: `  holdfast check
   holdfast check --store sqlite:///var/lib/jobs/locks.db
   holdfast check --json | jq .figures.shortestTtlMs`,
-		Args:                  noArgs,
-		DisableFlagsInUseLine: true,
+		Args: noArgs,
 	}
 	store := storeFlag(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print one JSON object")

@@ -51,13 +51,10 @@ It works in shells that start after that. To try it in this one, in bash or zsh:
 HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out the descriptions of flags.`,
 		DisableFlagsInUseLine: true,
 		ValidArgs:             shells,
-		Args: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(shells, args[0]) {
 				return exit.Usagef("name one shell: %s", strings.Join(shells, ", "))
 			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			var err error
 			switch args[0] {

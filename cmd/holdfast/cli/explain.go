@@ -16,35 +16,34 @@ func newExplain() *cobra.Command {
 		Long: `Says in sentences who holds the resource, how long already and until when, who
 waits in which order and why, and whether they wait for a holder that seems to
 be gone. It changes nothing. Times and durations are by the store's clock.`,
-		Example:               `  holdfast explain nightly-report`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
+		Example: `  holdfast explain nightly-report`,
 	}
 	store := storeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := oneResource(args, "holdfast explain RESOURCE"); err != nil {
+		resource, err := oneResource(args, "holdfast explain RESOURCE")
+		if err != nil {
 			return err
-		}
-		if err := driver.ValidResource(args[0]); err != nil {
-			return exit.Usagef("%v", err)
 		}
 		where, err := store()
 		if err != nil {
 			return err
 		}
-		return explain.Run(cmd.Context(), where, args[0])
+		return explain.Run(cmd.Context(), where, resource)
 	}
 	return cmd
 }
 
-// oneResource refuses arguments that are not the name of one resource. form is the right
-// command line.
-func oneResource(args []string, form string) error {
+// oneResource returns the one resource that the arguments name. form is the right command
+// line.
+func oneResource(args []string, form string) (string, error) {
 	switch len(args) {
 	case 0:
-		return exit.Usagef("no resource is named: %s", form)
+		return "", exit.Usagef("no resource is named: %s", form)
 	case 1:
-		return nil
+		if err := driver.ValidResource(args[0]); err != nil {
+			return "", exit.Usagef("%v", err)
+		}
+		return args[0], nil
 	}
-	return exit.Usagef("there is more than one resource: %s", form)
+	return "", exit.Usagef("there is more than one resource: %s", form)
 }

@@ -29,8 +29,8 @@ type forced struct {
 
 // parse reads the arguments. one says that hold is given.
 func (f *forced) parse(args []string, one bool, hold string) error {
-	err := oneResource(args, "holdfast unlock --force RESOURCE")
-	if err != nil {
+	var err error
+	if f.resource, err = oneResource(args, "holdfast unlock --force RESOURCE"); err != nil {
 		return err
 	}
 	if one && hold == "" {
@@ -41,10 +41,6 @@ func (f *forced) parse(args []string, one bool, hold string) error {
 	}
 	if one && f.hold.IsZero() { // it would mean all
 		return exit.Usagef("an ID of zeros names nothing; status --json shows the IDs")
-	}
-	f.resource = args[0]
-	if err := driver.ValidResource(f.resource); err != nil {
-		return exit.Usagef("%v", err)
 	}
 	if server.Reserved(f.resource) && f.hold.IsZero() {
 		return exit.Usagef("by the hold of %q the servers of the store know it: without it they grant no lock until they are started "+
@@ -80,7 +76,8 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 	if len(holds) == 0 {
 		return printHolds(asJSON, nil, nothing)
 	}
-	if err := output.Table(os.Stderr, cutOff(holds)); err != nil {
+	rows := output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
+	if err := output.Table(os.Stderr, rows); err != nil {
 		return exit.Printed(err)
 	}
 	what := "Release this hold"
@@ -125,9 +122,4 @@ func agreed(question string) bool {
 		return err == nil
 	}
 	return false
-}
-
-// cutOff returns the table of the holds to release, with the IDs that --hold takes.
-func cutOff(holds []holdfast.Status) [][]string {
-	return output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
 }

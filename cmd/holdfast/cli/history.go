@@ -6,7 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/historycmd"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
@@ -33,8 +32,6 @@ first line, on stderr, says since when it is kept and what is not seen:
 HELD is how long it was held by then, RENEWED when it was renewed last.`,
 		Example: `  holdfast history --store http://127.0.0.1:4653 nightly-report
   holdfast history --since 1h --json nightly-report`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
 	}
 	var q httplock.HistoryQuery
 	flags := cmd.Flags()
@@ -46,16 +43,13 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 		"says it")
 	asJSON := flags.Bool("json", false, "print one JSON object, with the answer of the server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := oneResource(args, "holdfast history RESOURCE"); err != nil {
+		var err error
+		if q.Resource, err = oneResource(args, "holdfast history RESOURCE"); err != nil {
 			return err
 		}
-		q.Resource = args[0]
-		invalid := driver.ValidResource(q.Resource)
 		switch {
 		case q.Before < 0:
 			return exit.Usagef("--before %d is not the number of an event", q.Before)
-		case invalid != nil:
-			return exit.Usagef("%v", invalid)
 		case q.Limit < 1 || q.Limit > wire.MaxList:
 			return exit.Usagef("--limit %d is not between 1 and %d", q.Limit, wire.MaxList)
 		case q.Since < 0:

@@ -44,8 +44,6 @@ without end. The exit status is
   holdfast lock --ttl 10m database
   holdfast lock --ttl 10m website
   holdfast unlock`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
 	}
 	var g grab
 	flags := cmd.Flags()
@@ -63,7 +61,7 @@ without end. The exit status is
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		const form = "holdfast lock --ttl DURATION RESOURCE"
-		err := oneResource(args, form)
+		resource, err := oneResource(args, form)
 		switch {
 		case err != nil:
 			return err
@@ -77,7 +75,7 @@ without end. The exit status is
 				return exit.Usagef("%v", err)
 			}
 		}
-		if err := g.SetResources(args[0]); err != nil {
+		if err := g.SetResources(resource); err != nil {
 			return err
 		}
 		if err := finish(); err != nil {

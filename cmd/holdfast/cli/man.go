@@ -24,16 +24,13 @@ which it creates if it is missing. The same version always writes the same
 pages.`,
 		Example:               `  holdfast man /usr/local/share/man/man1`,
 		DisableFlagsInUseLine: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return exit.Usagef("name one folder for the pages: %s", cmd.UseLine())
-			}
-			return nil
-		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return exit.Usagef("name one folder for the pages: %s", cmd.UseLine())
+			}
 			return exit.Printed(writePages(cmd.Root(), args[0]))
 		},
 	}

@@ -27,8 +27,6 @@ shortens none. Without a LOCK-ID it takes $HOLDFAST_LOCK_ID. The exit status is
   76  there was nothing to renew, or some locks were lost`,
 		Example: `  id=$(holdfast lock --ttl 5m deploy)
   holdfast renew --ttl 5m "$id" || exit   # between two steps`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

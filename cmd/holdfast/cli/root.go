@@ -61,10 +61,9 @@ time: on this machine without any set-up, or on all machines that share a store.
 
   # As a semaphore: at most three at a time.
   holdfast run --shared --limit 3 crawl -- ./crawl.sh`,
-		SilenceErrors:         true,
-		SilenceUsage:          true,
-		DisableFlagsInUseLine: true,
-		Args:                  cobra.ArbitraryArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Name() == cobra.ShellCompRequestCmd {
 				explainFlags(cmd.Root())
@@ -95,6 +94,11 @@ time: on this machine without any set-up, or on all machines that share a store.
 	root.AddCommand(help, newCompletion(), newMan())
 	root.AddCommand(newTopics()...)
 	root.SetUsageFunc(usage)
+	walk(root, func(cmd *cobra.Command) {
+		if cmd.HasFlags() { // then its Use says where they are
+			cmd.DisableFlagsInUseLine = true
+		}
+	})
 	complete(root)
 	return root
 }

@@ -31,8 +31,6 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
   holdfast run --shared --limit 3 crawl -- ./crawl   # three at a time
   holdfast run --fair deploy -- ./deploy.sh          # first come, first served
   holdfast run reload -c 'make && ./reload'          # a script of sh`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
 	}
 	var j job.Job
 	flags := cmd.Flags()

@@ -29,8 +29,7 @@ URL names the store as --store does.`,
 			}
 			return nil
 		},
-		ValidArgsFunction:     completeStore,
-		DisableFlagsInUseLine: true,
+		ValidArgsFunction: completeStore,
 	}
 	store := storeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

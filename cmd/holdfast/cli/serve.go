@@ -42,8 +42,7 @@ auth file and the TLS files are read again when they change. The exit status is
   # For other machines.
   holdfast serve --listen :4653 --host locks.example.com --auth /etc/holdfast/auth.json \
     --tls-cert /etc/holdfast/tls.pem --tls-key /etc/holdfast/tls.key`,
-		Args:                  noArgs,
-		DisableFlagsInUseLine: true,
+		Args: noArgs,
 	}
 	var c serve.Config
 	flags := cmd.Flags()

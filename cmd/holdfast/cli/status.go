@@ -29,13 +29,6 @@ it redraws the table, elsewhere it prints the table again when it has changed.`,
   holdfast status backup >/dev/null && echo "still running"
   holdfast status --owner ada --created-before 12h
   holdfast status --watch --json | while read -r holds; do ...; done`,
-		DisableFlagsInUseLine: true,
-	}
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return exit.Usagef("status takes one resource, but got %s as well", quote.Short(args[1]))
-		}
-		return nil
 	}
 	var v statuscmd.View
 	flags := cmd.Flags()
@@ -46,6 +39,9 @@ it redraws the table, elsewhere it prints the table again when it has changed.`,
 	watch := flags.Bool("watch", false, "look again and again, until interrupted")
 	interval := intervalFlag(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return exit.Usagef("status takes one resource, but got %s as well", quote.Short(args[1]))
+		}
 		if len(args) == 1 {
 			if err := driver.ValidResource(args[0]); err != nil {
 				return exit.Usagef("%v", err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -8,13 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 func newStores() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "stores",
+		Use:   "stores [flags]",
 		Short: "List the kinds of store, what they promise and how their URLs are written",
 		Long: `Lists the kinds of store, what they promise and how their URLs are written.
 --store and HOLDFAST_STORE take such a URL, or
@@ -68,18 +68,10 @@ func storesTable() [][]string {
 			clock = "the store's"
 		}
 		rows = append(rows, []string{
-			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Queue), yes(t.Durable), yes(t.Shared), string(t.Fencing), failover(t.Failover), s.Form,
+			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Queue), yes(t.Durable), yes(t.Shared), string(t.Fencing), cmp.Or(string(t.Failover), "-"), s.Form,
 		})
 	}
 	return rows
-}
-
-// failover says what a fail-over leaves of holds, "-" if there is none.
-func failover(f driver.Failover) string {
-	if f == driver.FailoverNone {
-		return "-"
-	}
-	return string(f)
 }
 
 func yes(b bool) string {

@@ -18,8 +18,7 @@ func newSweep() *cobra.Command {
 		Long: `Removes expired holds and the records of resources that were not locked for a
 day. It is housekeeping: an expired hold blocks no client, swept or not. sweep
 never touches a live hold, and may run at any time, beside any other command.`,
-		Args:                  noArgs,
-		DisableFlagsInUseLine: true,
+		Args: noArgs,
 	}
 	store := storeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -26,16 +26,12 @@ into it what the caller may do.`,
   # Its holder names the file in the URL, or has the token in a variable.
   holdfast run --store 'https://locks.example.com?token_file=billing.token' invoices -- ./run.sh
   HOLDFAST_SERVER_TOKEN=$(cat billing.token) holdfast status --store https://locks.example.com`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exit.Usagef("name one caller: holdfast token NAME")
-			}
-			return nil
-		},
-		DisableFlagsInUseLine: true,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print one JSON object, with the token and the entry, on stdout")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return exit.Usagef("name one caller: holdfast token NAME")
+		}
 		token, entry, err := access.NewToken(args[0])
 		if err != nil {
 			return exit.Usagef("%v", err)

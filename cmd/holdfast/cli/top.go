@@ -24,8 +24,7 @@ nothing there.
   s    sort by resource, time left, or since when they are held
   r    look at the store now
   q    quit`,
-		Args:                  noArgs,
-		DisableFlagsInUseLine: true,
+		Args: noArgs,
 	}
 	store := storeFlag(cmd)
 	interval := intervalFlag(cmd.Flags())

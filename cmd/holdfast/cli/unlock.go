@@ -39,8 +39,6 @@ The exit status is
   holdfast unlock "$id"
 
   holdfast unlock --force nightly-report`,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
 	}
 	var f forced
 	flags := cmd.Flags()

@@ -187,7 +187,7 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {
 	case errors.Is(err, errNoQueue):
-		return a.Store.NoQueue(a.NeedsQueue)
+		return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or choose another store", a.NeedsQueue, a.Store.Name())
 	case ok && a.once() && a.hasLockID(held):
 		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", held.Resource)
 	case ok && a.hasLockID(held):

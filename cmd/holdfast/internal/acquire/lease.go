@@ -93,14 +93,9 @@ func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfa
 	case got.err == nil:
 		_ = got.Release() // if that fails, the lock ends by itself; nothing ran under it
 	}
-	return Lease{}, r.interrupted(sig)
-}
-
-// interrupted returns the exit for a signal that came before the lock was acquired.
-func (r *Request) interrupted(sig os.Signal) error {
 	text := fmt.Sprintf("stopped by a signal (%v) before the lock was acquired", sig)
 	if r.Runs {
 		text += "; the command was not run"
 	}
-	return exit.Killed(sig, text)
+	return Lease{}, exit.Killed(sig, text)
 }

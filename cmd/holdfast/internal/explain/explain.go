@@ -7,26 +7,22 @@ import (
 	"os"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Run prints the sentences.
 func Run(ctx context.Context, where location.Location, resource string) error {
-	s := scene{resource: resource}
-	if !where.Empty() {
-		client, err := where.Open(ctx)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		if err := s.look(ctx, client); err != nil {
-			return where.Failure(err)
-		}
+	l := statuscmd.Looker{Where: where}
+	defer l.Close()
+	seen := l.Look(ctx, holdfast.Filter{Resource: resource})
+	if seen.Err != nil {
+		return where.Failure(seen.Err)
 	}
+	s := scene{resource: resource, holds: seen.Holds, noQueue: seen.Queues == nil, waiters: seen.Queues[resource]}
 	for _, line := range s.sentences() {
 		if _, err := fmt.Fprintln(os.Stdout, words.Printable(line)); err != nil {
 			return exit.Printed(err)
@@ -41,17 +37,4 @@ type scene struct {
 	holds    []holdfast.Status
 	noQueue  bool
 	waiters  []output.Waiting
-}
-
-func (s *scene) look(ctx context.Context, client *holdfast.Client) (err error) {
-	f := holdfast.Filter{Resource: s.resource}
-	if s.holds, err = collect.All(client.Admin().Holds(ctx, f)); err != nil {
-		return err
-	}
-	if s.noQueue = !client.Traits().Queue; s.noQueue {
-		return nil
-	}
-	waiters, err := collect.All(client.Admin().Waiters(ctx, f))
-	s.waiters = output.QueuesOf(waiters)[s.resource]
-	return err
 }

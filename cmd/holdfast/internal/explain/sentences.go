@@ -27,10 +27,8 @@ func (s *scene) sentences() []string {
 		lines = append(lines, "Nobody waits for it.")
 	case n == 0:
 		lines = append(lines, "Nobody waits for it, or not for a second yet.")
-	case n == 1:
-		lines = append(lines, "1 waits for it:")
 	default:
-		lines = append(lines, fmt.Sprintf("%d wait for it:", n))
+		lines = append(lines, output.Wait(n)+" for it:")
 	}
 	for i := range s.waiters {
 		lines = append(lines, s.waiter(i))
@@ -45,7 +43,7 @@ func (s *scene) sentences() []string {
 
 // held says who holds the resource, and how long already.
 func (s *scene) held(h holdfast.Status) string {
-	text := fmt.Sprintf("%q is held by %s, %s", s.resource, output.Holder(h), modeOf(h.Mode, h.Limit))
+	text := fmt.Sprintf("%q is held by %s, %s", s.resource, output.Holder(h), words.Mode(h.Mode, h.Limit))
 	if !h.Created.IsZero() {
 		text += ", " + output.Since(h.Created, h.Age())
 	}
@@ -53,16 +51,6 @@ func (s *scene) held(h holdfast.Status) string {
 		text += " (" + h.Comment + ")"
 	}
 	return text + "."
-}
-
-func modeOf(mode holdfast.Mode, limit int) string {
-	switch {
-	case mode == holdfast.Exclusive:
-		return "exclusively"
-	case limit > 0:
-		return fmt.Sprintf("as one of %d", limit)
-	}
-	return "shared"
 }
 
 // at says when something happened, and how long ago that is by the store's clock.
@@ -101,7 +89,7 @@ func (s *scene) end(h holdfast.Status) string {
 // waiter says who waits at that position, since when, and why.
 func (s *scene) waiter(i int) string {
 	w := s.waiters[i]
-	text := fmt.Sprintf("  %s %s, %s, %s, %s: %s", output.Number(w), output.Waiter(w.Place), modeOf(w.Mode, w.Limit),
+	text := fmt.Sprintf("  %s %s, %s, %s, %s: %s", output.Number(w), output.Waiter(w.Place), words.Mode(w.Mode, w.Limit),
 		output.Since(w.Since, w.Age()), output.Fairness(w.Place), s.reason(i))
 	if asked, late := output.Late(w.Place); late {
 		return fmt.Sprintf("%s; it has not asked for %s, and its place ends in %s.", text, output.Left(asked), output.Left(w.Left.Truncate(time.Second)))

@@ -135,15 +135,7 @@ func (n *namespace) outside(pid int) (int, error) {
 // children returns the outer numbers of this process's children or, if the kernel does not
 // list them, of all processes.
 func (n *namespace) children(self string) (numbers []string) {
-	threads, _ := fs.ReadDir(n.outer.FS(), self+"/task")
-	for _, thread := range threads {
-		list, err := n.outer.ReadFile(self + "/task/" + thread.Name() + "/children")
-		if err != nil {
-			continue // the thread has ended, or there are no lists
-		}
-		numbers = append(numbers, strings.Fields(string(list))...)
-	}
-	if len(numbers) > 0 {
+	if numbers = proc.ChildrenIn(n.outer.FS(), self); len(numbers) > 0 {
 		return numbers
 	}
 	all, _ := fs.ReadDir(n.outer.FS(), ".")

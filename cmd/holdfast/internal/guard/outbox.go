@@ -3,14 +3,14 @@
 package guard
 
 import (
-	"encoding/json"
+	"encoding/gob"
 	"sync"
 )
 
 // outbox sends messages in their order. Nobody waits for the other end to read them: it may
 // be stopped, and no deadline waits for it.
 type outbox[T any] struct {
-	to *json.Encoder
+	to *gob.Encoder
 
 	mu     sync.Mutex
 	unsent []T

@@ -31,11 +31,7 @@ func Run(ctx context.Context, where location.Location, q httplock.HistoryQuery, 
 		return err
 	}
 	defer store.Close()
-	server, ok := store.(*httplock.Store)
-	if !ok {
-		return exit.Usagef("%s keeps no history", where.Name())
-	}
-	h, err := server.History(ctx, q)
+	h, err := store.(*httplock.Store).History(ctx, q) // as IsServer says
 	switch {
 	case errors.Is(err, driver.ErrUnsupported):
 		return exit.Errorf(exit.Store, "the server %s keeps no history; start it with --history FILE", where.Name())
@@ -150,8 +146,11 @@ func rows(events []wire.HistoryEvent) [][]string {
 	all := [][]string{{"TIME", "EVENT", "HELD", "RENEWED", "OWNER", "HOST", "REF", "COMMENT"}}
 	for _, e := range events {
 		comment := e.Comment
-		if e.Reason != "" || e.Caller != "" {
-			comment = by(e)
+		switch { // who has released the hold by force, and why
+		case e.Caller != "":
+			comment = e.Caller + ": " + e.Reason
+		case e.Reason != "":
+			comment = e.Reason
 		}
 		all = append(all, []string{
 			e.At.Local().Format(form), e.Event, span(e.HeldMs, e.Event == "granted"), ago(e.RenewedAgoMs),
@@ -168,14 +167,6 @@ func layout(times []time.Time, now time.Time) string {
 		return time.DateTime
 	}
 	return time.TimeOnly
-}
-
-// by says who has released a hold by force, and why.
-func by(e wire.HistoryEvent) string {
-	if e.Caller == "" {
-		return e.Reason
-	}
-	return e.Caller + ": " + e.Reason
 }
 
 func span(m *wire.Millis, begins bool) string {

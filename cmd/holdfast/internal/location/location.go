@@ -130,10 +130,19 @@ func localFile() (string, error) {
 	return "", exit.Errorf(exit.Store, "there is no home folder for the local store; set HOME or XDG_STATE_HOME, or name a store with --store")
 }
 
+// parsed returns the URL, which Locate has parsed before.
+func (l Location) parsed() *url.URL {
+	u, err := driver.ParseURL(l.URL)
+	if err != nil {
+		return new(url.URL)
+	}
+	return u
+}
+
 // Empty reports whether the store is a file that does not exist yet. To open the
 // store would create it, or be refused if its URL says so.
 func (l Location) Empty() bool {
-	if u, err := driver.ParseURL(l.URL); l.File == "" || err == nil && u.Query().Get("create") == "no" {
+	if l.File == "" || l.parsed().Query().Get("create") == "no" {
 		return false
 	}
 	_, err := os.Lstat(l.File) // Lstat, so that the store refuses a dangling link
@@ -142,10 +151,10 @@ func (l Location) Empty() bool {
 
 // Existing returns the URL of the store that does not create a file.
 func (l Location) Existing() string {
-	u, err := driver.ParseURL(l.URL)
-	if err != nil || l.File == "" {
+	if l.File == "" {
 		return l.URL
 	}
+	u := l.parsed()
 	values := u.Query()
 	values.Set("create", "no")
 	u.RawQuery = values.Encode()
@@ -157,10 +166,7 @@ func (l Location) Name() string {
 	if l.File != "" {
 		return l.File
 	}
-	u, err := driver.ParseURL(l.URL)
-	if err != nil {
-		return ""
-	}
+	u := l.parsed()
 	if strings.Contains(u.Path, "@") { // a password with a / in it may be in the path
 		u.Path = ""
 	}
@@ -197,8 +203,7 @@ func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
 
 // IsServer reports whether the locks are in the store of a server.
 func (l Location) IsServer() bool {
-	u, err := driver.ParseURL(l.URL)
-	return err == nil && kindOf(u.Scheme).Varies()
+	return kindOf(l.parsed().Scheme).Varies()
 }
 
 // Driver returns the store itself, for a server.
@@ -208,11 +213,6 @@ func (l Location) Driver(ctx context.Context) (driver.Store, error) {
 		return nil, l.Failure(fmt.Errorf("driver: %w", err))
 	}
 	return store, nil
-}
-
-// NoQueue returns the exit for a flag that a store without a queue cannot follow.
-func (l Location) NoQueue(flag string) error {
-	return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or choose another store", flag, l.Name())
 }
 
 // Failure returns the exit for an operation that failed in the store.

@@ -67,10 +67,7 @@ func (l Location) Place() string {
 		}
 		return file
 	}
-	u, err := driver.ParseURL(l.URL)
-	if err != nil {
-		return l.Name()
-	}
+	u := l.parsed()
 	place := l.Name()
 	values := u.Query()
 	if plain, ok := l.plain(u.Scheme, values); ok {

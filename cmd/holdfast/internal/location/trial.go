@@ -3,8 +3,6 @@ package location
 import (
 	"os"
 	"path/filepath"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Trial returns a store to try instead of a file that does not exist yet: another
@@ -26,13 +24,9 @@ func (l Location) Trial() (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
-	u, err := driver.ParseURL(l.URL)
-	if err != nil {
-		return Location{}, err
-	}
 	t := Location{File: filepath.Join(folder, "locks.db")}
 	trial := fileURL(t.File)
-	trial.RawQuery = u.RawQuery
+	trial.RawQuery = l.parsed().RawQuery
 	t.URL = trial.String()
 	return t, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"time"
 
@@ -109,24 +108,16 @@ type vacancy struct {
 // are among them.
 func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {
 	entries := make([]any, 0, len(holds)) // [] rather than null
-	held := make(map[string]bool)
-	for _, s := range holds {
-		held[s.Resource] = true
-	}
-	free := slices.DeleteFunc(resources(nil, q), func(name string) bool { return held[name] })
-	vacant := func(before func(name string) bool) {
-		for len(free) > 0 && before(free[0]) {
-			entries = append(entries, vacancy{Resource: free[0], Waiters: q.json(free[0])})
-			free = free[1:]
+	for resource, of := range byResource(holds, q) {
+		if len(of) == 0 {
+			entries = append(entries, vacancy{Resource: resource, Waiters: q.json(resource)})
+		}
+		for _, s := range of {
+			e := entryOf(s)
+			e.Waiters = q.json(resource)
+			entries = append(entries, e)
 		}
 	}
-	for _, s := range holds {
-		vacant(func(name string) bool { return name < s.Resource })
-		e := entryOf(s)
-		e.Waiters = q.json(s.Resource)
-		entries = append(entries, e)
-	}
-	vacant(func(string) bool { return true })
 	return JSON(out, entries)
 }
 

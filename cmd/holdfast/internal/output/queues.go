@@ -2,6 +2,8 @@ package output
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -56,37 +58,41 @@ func (q Queues) Len() (n int) {
 // below the last hold of their resource. The holds are sorted by resource. Resources that
 // are free, and yet waited for, are among the others.
 func QueuedRows(holds []holdfast.Status, q Queues) [][]string {
-	rows := HoldRows(holds)
-	titles, rows := rows[0], rows[1:]
-	all := [][]string{titles}
-	for _, resource := range resources(holds, q) {
-		n := 0
-		for n < len(holds) && holds[n].Resource == resource {
-			n++
+	rows := HoldRows(nil)
+	for resource, of := range byResource(holds, q) {
+		rows = append(rows, HoldRows(of)[1:]...)
+		if len(of) == 0 {
+			rows = append(rows, []string{resource, "free", "", "", "", "", "", ""})
 		}
-		all = append(all, rows[:n]...)
-		if n == 0 {
-			all = append(all, []string{resource, "free", "", "", "", "", "", ""})
-		}
-		holds, rows = holds[n:], rows[n:]
 		for _, p := range q[resource] {
-			all = append(all, placeRow(p))
+			rows = append(rows, placeRow(p))
 		}
 	}
-	return all
+	return rows
 }
 
-// resources returns the resources of the holds and the queues, sorted.
-func resources(holds []holdfast.Status, q Queues) []string {
-	var names []string
-	for _, s := range holds {
-		names = append(names, s.Resource)
+// byResource yields the resources with their holds, which follow one another. Resources
+// that are waited for, and free, are among those of sorted holds.
+func byResource(holds []holdfast.Status, q Queues) iter.Seq2[string, []holdfast.Status] {
+	return func(yield func(string, []holdfast.Status) bool) {
+		waited := slices.Sorted(maps.Keys(q))
+		for len(holds)+len(waited) > 0 {
+			var resource string
+			if len(waited) == 0 || len(holds) > 0 && holds[0].Resource < waited[0] {
+				resource = holds[0].Resource
+			} else {
+				resource, waited = waited[0], waited[1:]
+			}
+			n := 0
+			for n < len(holds) && holds[n].Resource == resource {
+				n++
+			}
+			if !yield(resource, holds[:n]) {
+				return
+			}
+			holds = holds[n:]
+		}
 	}
-	for name := range q {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 func placeRow(w Waiting) []string {

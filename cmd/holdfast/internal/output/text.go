@@ -1,13 +1,13 @@
 package output
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Left says how much time a hold has left, rounded down.
@@ -63,12 +63,7 @@ func List(names []string) string {
 }
 
 // Wait says that so many wait.
-func Wait(n int) string {
-	if n == 1 {
-		return "1 waits"
-	}
-	return fmt.Sprintf("%d wait", n)
-}
+func Wait(n int) string { return words.Count(n, "waits", "wait") }
 
 // Holder names the holder of a hold.
 func Holder(s holdfast.Status) string { return nameOf(s.Owner, s.Host, s.LockID) }

@@ -4,6 +4,7 @@ package proc
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"iter"
 	"os"
 	"slices"
@@ -147,25 +148,24 @@ func Children(root int) []Process {
 	return found
 }
 
-// children returns the children of all threads of the process.
 func children(pid int) (pids []int) {
-	folder := "/proc/" + strconv.Itoa(pid) + "/task/"
-	threads, err := os.ReadDir(folder)
-	if err != nil {
-		return nil // it has ended
-	}
-	for _, thread := range threads {
-		list, err := os.ReadFile(folder + thread.Name() + "/children")
-		if err != nil {
-			continue // the thread has ended, or the kernel lists no children
-		}
-		for text := range bytes.FieldsSeq(list) {
-			if pid, err := strconv.Atoi(string(text)); err == nil {
-				pids = append(pids, pid)
-			}
+	for _, number := range ChildrenIn(os.DirFS("/proc"), strconv.Itoa(pid)) {
+		if pid, err := strconv.Atoi(number); err == nil {
+			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// ChildrenIn returns the children of all threads of the process, as that /proc has them:
+// none if the process has ended, or if the kernel lists no children.
+func ChildrenIn(proc fs.FS, pid string) (numbers []string) {
+	threads, _ := fs.ReadDir(proc, pid+"/task")
+	for _, thread := range threads {
+		list, _ := fs.ReadFile(proc, pid+"/task/"+thread.Name()+"/children") // fails if the thread has ended
+		numbers = append(numbers, strings.Fields(string(list))...)
+	}
+	return numbers
 }
 
 // Members returns the live members of the group, as Descendants does.

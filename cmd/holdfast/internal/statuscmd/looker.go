@@ -33,17 +33,27 @@ type Looker struct {
 	file    fs.FileInfo                 // of the client, if the store is a file
 }
 
-// holds returns the holds that the filter chooses, sorted by resource and token. It
-// does not create the store's file.
-func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
-	if there, err := l.open(ctx); !there || err != nil {
-		return nil, err
+// Look looks at the holds that the filter chooses, and at those that wait for the
+// resources that its name chooses. It does not create the store's file.
+func (l *Looker) Look(ctx context.Context, f holdfast.Filter) Sight {
+	s := Sight{Queues: output.Queues{}, Begun: time.Now()}
+	there, err := l.open(ctx)
+	if there {
+		if s.Holds, err = l.holds(ctx, f); err == nil {
+			s.Queues, err = l.queues(ctx, f.Resource)
+		}
 	}
-	holds, err := collect.All(l.client.Admin().Holds(ctx, f))
 	if err != nil {
-		l.close()
-		return nil, err
+		l.Close()
+		s.Holds, s.Queues, s.Err = nil, nil, err
 	}
+	s.Took = time.Since(s.Begun)
+	return s
+}
+
+// holds returns the holds that the filter chooses, sorted by resource and token.
+func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
+	holds, err := collect.All(l.client.Admin().Holds(ctx, f))
 	if l.chooses != nil {
 		holds = slices.DeleteFunc(holds, func(s holdfast.Status) bool { return !l.chooses(&s) })
 	}
@@ -52,40 +62,31 @@ func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 		a, b := &holds[i], &holds[j]
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token)) < 0
 	})
-	return holds, nil
+	return holds, err
 }
 
 // queues returns those that wait for the resource, or for all if that is empty. It is nil
 // if the store keeps no queue.
 func (l *Looker) queues(ctx context.Context, resource string) (output.Queues, error) {
-	if there, err := l.open(ctx); err != nil {
-		return nil, err
-	} else if !there {
-		return output.Queues{}, nil
-	}
 	if !l.client.Traits().Queue {
 		return nil, nil
 	}
 	waiters, err := collect.All(l.client.Admin().Waiters(ctx, holdfast.Filter{Resource: resource}))
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return output.QueuesOf(waiters), nil
+	return output.QueuesOf(waiters), err
 }
 
 // open makes the client, and reports whether there is a store. A file that has
 // replaced another is another store.
 func (l *Looker) open(ctx context.Context) (bool, error) {
 	if l.Where.Empty() {
-		l.close()
+		l.Close()
 		return false, nil
 	}
 	var file fs.FileInfo
 	if l.Where.File != "" {
 		file, _ = os.Stat(l.Where.File) // what fails here fails in the store, too
 		if l.client != nil && !os.SameFile(file, l.file) {
-			l.close()
+			l.Close()
 		}
 	}
 	if l.client == nil {
@@ -98,7 +99,8 @@ func (l *Looker) open(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (l *Looker) close() {
+// Close closes the client, if there is one.
+func (l *Looker) Close() {
 	if l.client != nil {
 		_ = l.client.Close() // it holds nothing
 		l.client = nil
@@ -107,13 +109,14 @@ func (l *Looker) close() {
 
 // Sight is what one look at a store showed.
 type Sight struct {
-	Holds  []holdfast.Status // nil with an error
-	Queues output.Queues     // of the resources that the filter's name chooses
-	Err    error
-	Begun  time.Time     // when the store was asked
-	Pause  time.Duration // until the next look
-	Took   time.Duration
-	Panic  any // of the goroutine that looks, with its stack
+	Holds   []holdfast.Status // nil with an error
+	Queues  output.Queues     // of the resources that the filter's name chooses; nil if the store keeps none
+	Err     error
+	Lasting bool          // this first look failed in a way that no later one mends
+	Begun   time.Time     // when the store was asked
+	Pause   time.Duration // until the next look
+	Took    time.Duration
+	Panic   any // of the goroutine that looks, with its stack
 }
 
 // Rhythm is the times at which to look.
@@ -131,7 +134,7 @@ func (l *Looker) Watch(ctx context.Context, filter func() holdfast.Filter, r Rhy
 	sights := make(chan Sight)
 	go func() {
 		defer close(sights)
-		defer l.close()
+		defer l.Close()
 		defer func() {
 			if p := recover(); p != nil { // passed on to the goroutine that has to restore the terminal
 				select {
@@ -141,8 +144,11 @@ func (l *Looker) Watch(ctx context.Context, filter func() holdfast.Filter, r Rhy
 			}
 		}()
 		var before time.Duration // what the last look with an answer took
-		for {
-			s := l.look(ctx, filter())
+		for first := true; ; first = false {
+			looking, cancel := context.WithTimeout(ctx, patient)
+			s := l.Look(looking, filter())
+			cancel()
+			s.Lasting = first && location.Lasting(s.Err)
 			s.Pause = r.Interval
 			if s.Err == nil {
 				if r.Sparing && before > 0 {
@@ -156,33 +162,15 @@ func (l *Looker) Watch(ctx context.Context, filter func() holdfast.Filter, r Rhy
 			case <-ctx.Done():
 				return
 			}
-			pause := time.NewTimer(s.Pause)
 			select {
-			case <-pause.C:
+			case <-time.After(s.Pause):
 			case <-r.Now:
-				pause.Stop()
 			case <-ctx.Done():
-				pause.Stop()
 				return
 			}
 		}
 	}()
 	return sights
-}
-
-// look looks once.
-func (l *Looker) look(ctx context.Context, f holdfast.Filter) Sight {
-	ctx, cancel := context.WithTimeout(ctx, patient)
-	defer cancel()
-	s := Sight{Begun: time.Now()}
-	if s.Holds, s.Err = l.holds(ctx, f); s.Err == nil {
-		s.Queues, s.Err = l.queues(ctx, f.Resource)
-	}
-	if s.Err != nil {
-		s.Holds, s.Queues = nil, nil
-	}
-	s.Took = time.Since(s.Begun)
-	return s
 }
 
 // NoAnswer returns the line that shows an error.

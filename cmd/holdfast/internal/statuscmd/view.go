@@ -21,16 +21,12 @@ type View struct {
 // Show prints the holds once. With a resource, it returns an error if that is free.
 func (v *View) Show(ctx context.Context) error {
 	l := Looker{Where: v.Where, chooses: v.Filter.aged}
-	defer l.close()
+	defer l.Close()
 	f := v.Filter.dated()
-	holds, err := l.holds(ctx, f)
+	s := l.Look(ctx, f)
+	holds, queues, err := s.Holds, v.shown(s.Holds, s.Queues), s.Err
 	blocking := len(holds)
-	var queues output.Queues
-	if err == nil {
-		queues, err = l.queues(ctx, f.Resource)
-		queues = v.shown(holds, queues)
-	}
-	if f.Expired && f.Resource != "" && err == nil {
+	if f.Expired && f.Resource != "" && blocking > 0 {
 		// Whether the resource is held does not depend on expired holds.
 		f.Expired = false
 		var others []holdfast.Status

@@ -13,7 +13,6 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
@@ -37,23 +36,21 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 func (v *View) follow(sights <-chan Sight) error {
 	var shown []mark
 	said := "" // the last line about a store that does not answer
-	begun, printedOnce := false, false
+	printedOnce := false
 	for s := range sights {
 		if s.Panic != nil {
 			panic(s.Panic)
 		}
 		if s.Err != nil {
-			if !begun && location.Lasting(s.Err) {
+			if s.Lasting {
 				return v.Where.Failure(s.Err)
 			}
-			begun = true
 			if text := NoAnswer(s.Err); text != said {
 				output.Say("%s: %s", v.Where.Name(), text)
 				said = text
 			}
 			continue
 		}
-		begun = true
 		if said != "" {
 			output.Say("%s: answers again", v.Where.Name())
 			said = ""
@@ -122,7 +119,7 @@ func (v *View) redraw(ctx context.Context, s tcell.Screen, sights <-chan Sight) 
 			case seen.Err == nil:
 				last, trouble = seen, ""
 				last.Queues = v.shown(last.Holds, last.Queues)
-			case !begun && location.Lasting(seen.Err):
+			case seen.Lasting:
 				return v.Where.Failure(seen.Err)
 			default:
 				trouble = NoAnswer(seen.Err)

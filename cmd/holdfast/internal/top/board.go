@@ -38,7 +38,6 @@ type board struct {
 	where    location.Location
 	interval time.Duration // between two looks, unless they take too long
 
-	begun   bool            // there was a look, with or without an answer
 	last    statuscmd.Sight // the last one with an answer
 	trouble string          // why the last look had no answer, if so
 
@@ -55,7 +54,6 @@ type board struct {
 
 // see takes in a sight.
 func (b *board) see(s statuscmd.Sight) {
-	b.begun = true
 	if s.Err != nil {
 		b.trouble = statuscmd.NoAnswer(s.Err)
 		return

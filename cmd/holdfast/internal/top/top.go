@@ -35,7 +35,7 @@ func Run(ctx context.Context, where location.Location, interval time.Duration) e
 					return nil
 				case seen.Panic != nil:
 					panic(seen.Panic)
-				case !b.begun && seen.Err != nil && location.Lasting(seen.Err):
+				case seen.Lasting:
 					return where.Failure(seen.Err)
 				}
 				b.see(seen)
