@@ -57,7 +57,7 @@ func (s *Server) subscribe(ctx context.Context, resource string) (signals <-chan
 
 // watchOnce begins to watch the store for the line, unless that is done. lines.mu is held.
 func (ls *lines) watchOnce(l *line) {
-	if l.unwatch != nil || ls.closed || !ls.s.store.Traits().Notifies {
+	if l.unwatch != nil || ls.s.life.Err() != nil || !ls.s.store.Traits().Notifies {
 		return
 	}
 	ctx, cancel := context.WithCancel(ls.s.life)
@@ -105,14 +105,10 @@ func (ls *lines) signalled(l *line) {
 	}
 }
 
-// close ends all watches.
+// close waits for all watches, which end with the life of the server.
 func (ls *lines) close() {
 	ls.mu.Lock()
-	ls.closed = true
 	for _, l := range ls.lines {
-		if l.unwatch != nil {
-			l.unwatch()
-		}
 		for _, w := range l.waiters {
 			if w.away != nil {
 				w.away.Stop()
