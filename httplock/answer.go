@@ -38,6 +38,17 @@ func (s *Store) understand(res *http.Response, of driver.HoldID, v any) error {
 	return s.sameStore(res)
 }
 
+// begins checks an answer that is a stream of that type, before its first entry.
+func (s *Store) begins(res *http.Response, want string) error {
+	if res.StatusCode != http.StatusOK {
+		return s.refusal(res, driver.HoldID{})
+	}
+	if err := s.hasType(res, want); err != nil {
+		return err
+	}
+	return s.sameStore(res)
+}
+
 // refusal returns the error of an answer that is not a success.
 func (s *Store) refusal(res *http.Response, of driver.HoldID) error {
 	if err := s.hasType(res, wire.ProblemJSON); err != nil {
