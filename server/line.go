@@ -29,7 +29,6 @@ type lines struct {
 	mu    sync.Mutex
 	lines map[string]*line
 	byID  map[waiterKey]*waiter
-	watch sync.WaitGroup
 }
 
 // waiterKey names an acquisition of one resource. Nobody gets at that of another, even if he

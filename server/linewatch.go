@@ -62,7 +62,7 @@ func (ls *lines) watchOnce(l *line) {
 	}
 	ctx, cancel := context.WithCancel(ls.s.life)
 	l.unwatch, l.watching = cancel, true
-	ls.watch.Go(func() { ls.begin(ctx, l) })
+	ls.s.work.Go(func() { ls.begin(ctx, l) })
 }
 
 // begin subscribes for the line. Once that is effective, the head asks again: a release
@@ -105,9 +105,10 @@ func (ls *lines) signalled(l *line) {
 	}
 }
 
-// close waits for all watches, which end with the life of the server.
+// close stops the timers. Watches end with the life of the server: none begins after it.
 func (ls *lines) close() {
 	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	for _, l := range ls.lines {
 		for _, w := range l.waiters {
 			if w.away != nil {
@@ -115,6 +116,4 @@ func (ls *lines) close() {
 			}
 		}
 	}
-	ls.mu.Unlock()
-	ls.watch.Wait()
 }
