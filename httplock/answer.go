@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -33,6 +34,17 @@ func (s *Store) understand(res *http.Response, of driver.HoldID, v any) error {
 		return err
 	}
 	if err := s.read(res, v); err != nil {
+		return err
+	}
+	return s.sameStore(res)
+}
+
+// begins checks an answer that is a stream of that type, before its first entry.
+func (s *Store) begins(res *http.Response, want string) error {
+	if res.StatusCode != http.StatusOK {
+		return s.refusal(res, driver.HoldID{})
+	}
+	if err := s.hasType(res, want); err != nil {
 		return err
 	}
 	return s.sameStore(res)
@@ -163,17 +175,8 @@ func soundRefusal(r *wire.Held, e *driver.HeldError) bool {
 	if e.Waiters < 0 || !sound(e.RetryAfter) || r.Position != nil && *r.Position < 1 {
 		return false
 	}
-	for _, h := range e.Holders {
-		if !soundHold(h) {
-			return false
-		}
-	}
-	for _, p := range e.Ahead {
-		if !soundPlace(p) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.Holders, func(h driver.Status) bool { return !soundHold(h) }) &&
+		!slices.ContainsFunc(e.Ahead, func(p driver.Place) bool { return !soundPlace(p) })
 }
 
 // soundHold checks a hold of an answer. Of others' holds the caller may see only a part.

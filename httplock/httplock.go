@@ -61,9 +61,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/wake"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
@@ -94,7 +96,8 @@ type Store struct {
 	renewals *lane
 	sweeps   *lane // with a new connection for each: a sweep may take minutes
 	log      *slog.Logger
-	watches  watches
+	watches  sync.Map // the keys are each *wake.Stream that is open
+	closed   atomic.Bool
 	own      ownHolds
 
 	storeID atomic.Pointer[string]        // of the first answer
@@ -184,7 +187,11 @@ func known[T comparable](said, weakest T, others ...T) T {
 
 // Close ends the watches and closes the connections that are not in use.
 func (s *Store) Close() error {
-	s.watches.close()
+	s.closed.Store(true)
+	s.watches.Range(func(w, _ any) bool {
+		w.(*wake.Stream).Close()
+		return true
+	})
 	s.calls.CloseIdleConnections()
 	s.renewals.CloseIdleConnections()
 	return nil

@@ -79,14 +79,8 @@ func (s *Store) fetch(ctx context.Context, path string, f driver.Filter, lines *
 		return err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return s.ended(ctx, s.refusal(res, driver.HoldID{}))
-	}
-	if err := s.hasType(res, wire.NDJSON); err != nil {
-		return err
-	}
-	if err := s.sameStore(res); err != nil {
-		return err
+	if err := s.begins(res, wire.NDJSON); err != nil {
+		return s.ended(ctx, err)
 	}
 	last, err := lines.fill(res.Body)
 	if err != nil {

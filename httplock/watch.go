@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -25,13 +24,13 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	}
 	w := &wake.Stream{Name: "watch", Log: s.log}
 	w.Open = func(ctx context.Context, _ bool) (func() error, error) { return s.openWatch(ctx, w, resource) }
-	if !s.watches.add(w) {
-		w.Close() // and so its channel
-		return w.Watch(ctx, resource)
-	}
+	s.watches.Store(w, nil)
 	end := func() {
 		w.Close()
-		s.watches.remove(w)
+		s.watches.Delete(w)
+	}
+	if s.closed.Load() { // Close may not have seen it
+		end()
 	}
 	stop := context.AfterFunc(ctx, end)
 	signals, err := w.Watch(ctx, resource)
@@ -53,13 +52,7 @@ func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) 
 		return nil, f.end(err)
 	}
 	f.body = res.Body
-	if res.StatusCode != http.StatusOK {
-		return nil, f.end(s.refusal(res, driver.HoldID{}))
-	}
-	if err := s.hasType(res, wire.Events); err != nil {
-		return nil, f.end(err)
-	}
-	if err := s.sameStore(res); err != nil {
+	if err := s.begins(res, wire.Events); err != nil {
 		return nil, f.end(err)
 	}
 	f.events = newEvents(res.Body, func() { f.silence.Reset(wire.WatchSilence) })
@@ -122,42 +115,4 @@ func (f *follower) end(err error) error {
 	}
 	f.cancel(nil)
 	return err
-}
-
-// watches are those that are open, which end with the store.
-type watches struct {
-	mu     sync.Mutex
-	open   map[*wake.Stream]struct{}
-	closed bool
-}
-
-// add notes a watch, unless the store is closed.
-func (ws *watches) add(w *wake.Stream) bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.closed {
-		return false
-	}
-	if ws.open == nil {
-		ws.open = make(map[*wake.Stream]struct{})
-	}
-	ws.open[w] = struct{}{}
-	return true
-}
-
-func (ws *watches) remove(w *wake.Stream) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	delete(ws.open, w)
-}
-
-func (ws *watches) close() {
-	ws.mu.Lock()
-	ws.closed = true
-	open := ws.open
-	ws.open = nil
-	ws.mu.Unlock()
-	for w := range open {
-		w.Close()
-	}
 }

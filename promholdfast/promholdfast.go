@@ -20,21 +20,19 @@ type Options = observe.Options
 // Collector is a prometheus.Collector of all Clients that have its Trace. All methods may
 // be called concurrently.
 type Collector struct {
-	observer   *observe.Observer
-	counters   map[string]*prometheus.CounterVec
-	histograms map[string]*prometheus.HistogramVec
-	gauges     map[string]*prometheus.Desc
-	labels     map[string][]string // by metric
+	observer *observe.Observer
+	vectors  map[string]prometheus.Collector // of the counters and histograms
+	gauges   map[string]*prometheus.Desc
+	labels   map[string][]string // by metric
 }
 
 // New returns a Collector. A program needs one: register it, and put its Trace into the
 // Options of each Client.
 func New(opts *Options) *Collector {
 	c := &Collector{
-		counters:   make(map[string]*prometheus.CounterVec),
-		histograms: make(map[string]*prometheus.HistogramVec),
-		gauges:     make(map[string]*prometheus.Desc),
-		labels:     make(map[string][]string),
+		vectors: make(map[string]prometheus.Collector),
+		gauges:  make(map[string]*prometheus.Desc),
+		labels:  make(map[string][]string),
 	}
 	for _, m := range observe.Metrics() {
 		var labels []string
@@ -47,9 +45,9 @@ func New(opts *Options) *Collector {
 		c.labels[m.Name] = labels
 		switch name := nameOf(m); m.Kind {
 		case observe.Counter:
-			c.counters[m.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: m.Help}, labels)
+			c.vectors[m.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: m.Help}, labels)
 		case observe.Histogram:
-			c.histograms[m.Name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: m.Help, Buckets: m.Bounds}, labels)
+			c.vectors[m.Name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: m.Help, Buckets: m.Bounds}, labels)
 		case observe.Gauge:
 			c.gauges[m.Name] = prometheus.NewDesc(name, m.Help, labels, nil)
 		}
@@ -88,19 +86,17 @@ func (c *Collector) valuesOf(s observe.Sample) []string {
 
 func (c *Collector) record(_ context.Context, s observe.Sample) {
 	values := c.valuesOf(s)
-	if counter, ok := c.counters[s.Metric]; ok {
-		counter.WithLabelValues(values...).Add(s.Value)
-	} else {
-		c.histograms[s.Metric].WithLabelValues(values...).Observe(s.Value)
+	switch vector := c.vectors[s.Metric].(type) {
+	case *prometheus.CounterVec:
+		vector.WithLabelValues(values...).Add(s.Value)
+	case *prometheus.HistogramVec:
+		vector.WithLabelValues(values...).Observe(s.Value)
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, m := range c.counters {
-		m.Describe(ch)
-	}
-	for _, m := range c.histograms {
+	for _, m := range c.vectors {
 		m.Describe(ch)
 	}
 	for _, desc := range c.gauges {
@@ -110,10 +106,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. It asks no store.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range c.counters {
-		m.Collect(ch)
-	}
-	for _, m := range c.histograms {
+	for _, m := range c.vectors {
 		m.Collect(ch)
 	}
 	for _, s := range c.observer.Gauges() {

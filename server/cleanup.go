@@ -30,11 +30,9 @@ type cleaner struct {
 	s       *Server
 	mu      sync.Mutex
 	orphans map[waiterKey]*orphan
-	busy    bool // a goroutine releases
 	closed  bool
 	wake    chan struct{} // one was added
-	closing chan struct{}
-	idle    chan struct{} // closed when the goroutine ends; nil: there is none
+	idle    chan struct{} // closed when the goroutine that releases ends; nil: there is none
 }
 
 // orphan is what is left of an acquire.
@@ -48,8 +46,7 @@ type orphan struct {
 }
 
 func (c *cleaner) init(s *Server) {
-	c.s, c.orphans = s, make(map[waiterKey]*orphan)
-	c.wake, c.closing = make(chan struct{}, 1), make(chan struct{})
+	c.s, c.orphans, c.wake = s, make(map[waiterKey]*orphan), make(chan struct{}, 1)
 }
 
 // cleanUp releases in the background what the acquire may have left.
@@ -88,8 +85,8 @@ func (c *cleaner) add(o *orphan) {
 		return
 	}
 	c.orphans[o.key] = o
-	if !c.busy {
-		c.busy, c.idle = true, make(chan struct{})
+	if c.idle == nil {
+		c.idle = make(chan struct{})
 		go c.run(c.idle)
 		return
 	}
@@ -135,7 +132,7 @@ func (c *cleaner) run(idle chan struct{}) {
 			select {
 			case <-timer.C:
 			case <-c.wake:
-			case <-c.closing:
+			case <-c.s.life.Done():
 				timer.Stop()
 				return
 			}
@@ -159,10 +156,10 @@ func (c *cleaner) due(now time.Time) (batch []*orphan, next time.Time, more bool
 			next = o.due
 		}
 	}
-	if c.busy = len(c.orphans) > 0; !c.busy {
+	if len(c.orphans) == 0 {
 		c.idle = nil
 	}
-	return batch, next, c.busy
+	return batch, next, len(c.orphans) > 0
 }
 
 func (c *cleaner) release(batch []*orphan) {
@@ -209,7 +206,6 @@ func (c *cleaner) close() {
 	select {
 	case <-idle:
 	case <-timer.C:
-		close(c.closing)
 		c.s.end()
 		<-idle
 		c.mu.Lock()

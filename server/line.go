@@ -25,12 +25,10 @@ const (
 
 // lines are the lines of a server, by resource.
 type lines struct {
-	s      *Server
-	mu     sync.Mutex
-	lines  map[string]*line
-	byID   map[waiterKey]*waiter
-	closed bool
-	watch  sync.WaitGroup
+	s     *Server
+	mu    sync.Mutex
+	lines map[string]*line
+	byID  map[waiterKey]*waiter
 }
 
 // waiterKey names an acquisition of one resource. Nobody gets at that of another, even if he
@@ -237,7 +235,7 @@ func (ls *lines) leave(w *waiter, how end) {
 	if !ls.stays(w) {
 		return // another request has taken its turn
 	}
-	if how == reconnecting && !ls.closed && len(ls.byID) <= 2*ls.s.opts.MaxWaits {
+	if how == reconnecting && ls.s.life.Err() == nil && len(ls.byID) <= 2*ls.s.opts.MaxWaits {
 		w.present, w.asking = false, false
 		w.away = time.AfterFunc(keepAway, func() { ls.expire(w) })
 		ls.follow(w, w.line.index(w)+1)

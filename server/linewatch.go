@@ -57,12 +57,12 @@ func (s *Server) subscribe(ctx context.Context, resource string) (signals <-chan
 
 // watchOnce begins to watch the store for the line, unless that is done. lines.mu is held.
 func (ls *lines) watchOnce(l *line) {
-	if l.unwatch != nil || ls.closed || !ls.s.store.Traits().Notifies {
+	if l.unwatch != nil || ls.s.life.Err() != nil || !ls.s.store.Traits().Notifies {
 		return
 	}
 	ctx, cancel := context.WithCancel(ls.s.life)
 	l.unwatch, l.watching = cancel, true
-	ls.watch.Go(func() { ls.begin(ctx, l) })
+	ls.s.work.Go(func() { ls.begin(ctx, l) })
 }
 
 // begin subscribes for the line. Once that is effective, the head asks again: a release
@@ -105,20 +105,15 @@ func (ls *lines) signalled(l *line) {
 	}
 }
 
-// close ends all watches.
+// close stops the timers. Watches end with the life of the server: none begins after it.
 func (ls *lines) close() {
 	ls.mu.Lock()
-	ls.closed = true
+	defer ls.mu.Unlock()
 	for _, l := range ls.lines {
-		if l.unwatch != nil {
-			l.unwatch()
-		}
 		for _, w := range l.waiters {
 			if w.away != nil {
 				w.away.Stop()
 			}
 		}
 	}
-	ls.mu.Unlock()
-	ls.watch.Wait()
 }

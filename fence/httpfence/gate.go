@@ -32,9 +32,6 @@ func (g *gate) enter(ctx context.Context, w http.ResponseWriter, r *http.Request
 	v := newVisit(ctx, w, r, t)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside == nil {
-		g.inside = make(map[string]map[*visit]struct{})
-	}
 	if g.inside[t.Resource] == nil {
 		g.inside[t.Resource] = make(map[*visit]struct{})
 	}

@@ -63,11 +63,9 @@ func New(next http.Handler, opts *Options) (*Handler, error) {
 		return nil, invalid("Options.Patience is negative")
 	}
 	h := &Handler{next: next, opts: *opts}
-	if h.opts.Patience == 0 {
-		h.opts.Patience = defaultPatience
-	}
+	h.opts.Patience = cmp.Or(h.opts.Patience, defaultPatience)
 	h.opts.Logger = cmp.Or(h.opts.Logger, slog.New(slog.DiscardHandler))
-	h.gate.patience, h.gate.logger = h.opts.Patience, h.opts.Logger
+	h.gate = gate{patience: h.opts.Patience, logger: h.opts.Logger, inside: make(map[string]map[*visit]struct{})}
 	return h, nil
 }
 

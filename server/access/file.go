@@ -241,38 +241,27 @@ type caller struct {
 // Until implements Session.
 func (c *caller) Until() time.Time { return c.until }
 
+// now returns what the file says of the caller.
 func (c *caller) now() *member {
 	if m := c.file.policy.Load().callers[c.name]; m != nil && m.has(c.by) {
 		return m
 	}
-	return nil
+	return removed
 }
 
 func (c *caller) Name() string { return c.name }
 
-func (c *caller) May(v Verb, resource string) bool {
-	m := c.now()
-	return m != nil && m.may(v, resource)
-}
+func (c *caller) May(v Verb, resource string) bool { return c.now().may(v, resource) }
 
-func (c *caller) MayAll(v Verb) bool {
-	m := c.now()
-	return m != nil && m.mayAll(v)
-}
+func (c *caller) MayAll(v Verb) bool { return c.now().mayAll(v) }
 
-func (c *caller) MaxTTL(resource string) time.Duration {
-	if m := c.now(); m != nil {
-		return m.maxTTL(resource)
-	}
-	return 0
-}
+func (c *caller) MaxTTL(resource string) time.Duration { return c.now().maxTTL(resource) }
 
-func (c *caller) Changed() <-chan struct{} {
-	if m := c.now(); m != nil {
-		return m.changed
-	}
-	return gone
-}
+func (c *caller) Changed() <-chan struct{} { return c.now().changed }
 
-// gone is closed: the caller was removed.
-var gone = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+// removed is what a file says of a caller that it no longer has: it has no rules.
+var removed = func() *member {
+	m := &member{changed: make(chan struct{})}
+	close(m.changed)
+	return m
+}()

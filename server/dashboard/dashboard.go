@@ -65,8 +65,7 @@ const maxStreams = 200
 type Dashboard struct {
 	store  driver.Store
 	opts   Options
-	looker *sight.Looker
-	own    bool // the Looker is this Dashboard's
+	looker *sight.Looker // that of opts, or its own
 	// ownCalls: the latencies are those of this Dashboard's looks alone.
 	ownCalls bool
 	routes   map[string]route
@@ -110,7 +109,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 		if d.ownCalls {
 			looks.StoreCall = d.opts.Latency.StoreCall
 		}
-		d.looker, d.own = sight.New(store, looks), true
+		d.looker = sight.New(store, looks)
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.routes = map[string]route{
@@ -133,7 +132,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 // Close ends live pages and looks at the store.
 func (d *Dashboard) Close() {
 	d.end()
-	if d.own {
+	if d.opts.Looker == nil {
 		d.looker.Close()
 	}
 }

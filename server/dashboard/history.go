@@ -264,19 +264,15 @@ func (v *visit) lost() node {
 		v.noteUnread(err)
 		return section("lost", text("Lost in the last hour"), unread())
 	}
-	var mine []history.Event
-	for _, e := range all {
-		if v.looks(e.Resource) {
-			mine = append(mine, e)
-		}
-	}
+	full := len(all) == readMost
+	mine := slices.DeleteFunc(all, func(e history.Event) bool { return !v.looks(e.Resource) })
 	if len(mine) == 0 {
 		return group()
 	}
 	shown := mine[:min(len(mine), latestEvents)]
 	return section("lost", text("Lost in the last hour"),
 		html.P(text(words.Count(len(mine), "hold has", "holds have")+" ended without a release as far as is known, or by force. The holder may have gone on for a while after that: check its work.")),
-		when(len(all) == readMost, func() node {
+		when(full, func() node {
 			return html.P(class("more"), text("There were more in all than a page looks at: not all of the hour's may be here."))
 		}),
 		v.eventTable(happened{events: shown}, true),

@@ -60,6 +60,8 @@ type Options struct {
 	// Refused is told of each request whose caller is not known, and why, but for those of
 	// an address that sends more of them than an audit should have. It must not block.
 	Refused func(r *http.Request, why error)
+	// Answered is told the status of each refusal: of such a request the handler learns nothing.
+	Answered func(status int)
 	// Log gets what an operator has to know.
 	Log *slog.Logger
 }
@@ -125,7 +127,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	boundBody(w, r)
 	for _, check := range []func(*http.Request) *refusal{f.checkHost, f.checkForwarded, f.checkOrigin, checkMethod, checkType, checkLength} {
 		if no := check(r); no != nil {
-			refuse(w, no)
+			f.refuse(w, no)
 			return
 		}
 	}
@@ -148,7 +150,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	leave, no := lane.enter(Sender(caller, in.address), time.Now()) // that of a guest is its address
 	if no != nil {
-		refuse(w, no)
+		f.refuse(w, no)
 		return
 	}
 	defer leave()
@@ -174,20 +176,20 @@ func (f *Front) identify(r *http.Request) (access.Caller, error) {
 func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address string, err error) {
 	if !errors.Is(err, access.ErrAnonymous) {
 		f.opts.Log.Error("it cannot be found out who sent a request", "error", err)
-		refuse(w, refused(wire.KindUnknown, "the server cannot find out who sent the request"))
+		f.refuse(w, refused(wire.KindUnknown, "the server cannot find out who sent the request"))
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer") // also of a 429: to be known is what helps
 	// The request was looked at, and would have been served had its caller been known: an
 	// address from which others try tokens shuts nobody out.
 	if wait, ok := f.failures.take(networkOf(address), time.Now()); !ok {
-		refuse(w, &refusal{wire.KindBusy, err.Error() + "; and too many such requests came from this address", wait})
+		f.refuse(w, &refusal{wire.KindBusy, err.Error() + "; and too many such requests came from this address", wait})
 		return
 	}
 	if f.opts.Refused != nil {
 		f.opts.Refused(r, err)
 	}
-	refuse(w, refused(wire.KindAnonymous, err.Error()))
+	f.refuse(w, refused(wire.KindAnonymous, err.Error()))
 }
 
 // Failed counts a caller that is not known against its address, as a request with a wrong

@@ -26,7 +26,7 @@ func check(t *testing.T, err error) {
 // whoami reads the body and answers who sent the request, and from where.
 var whoami http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		refuse(w, refused(wire.KindTooLarge, err.Error()))
+		new(Front).refuse(w, refused(wire.KindTooLarge, err.Error()))
 		return
 	}
 	name := "nobody"

@@ -19,7 +19,7 @@ type refusal struct {
 func refused(kind wire.Kind, detail string) *refusal { return &refusal{kind: kind, detail: detail} }
 
 // refuse answers with a problem of package wire.
-func refuse(w http.ResponseWriter, r *refusal) {
+func (f *Front) refuse(w http.ResponseWriter, r *refusal) {
 	problem := wire.NewRefusal(r.kind, r.detail)
 	if r.kind == wire.KindBusy {
 		ms := wire.MillisUp(r.wait)
@@ -42,6 +42,9 @@ func refuse(w http.ResponseWriter, r *refusal) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(readPatience + writePatience))
 	w.WriteHeader(problem.Status)
 	_, _ = w.Write(body) // there is nobody to tell
+	if f.opts.Answered != nil {
+		f.opts.Answered(problem.Status)
+	}
 }
 
 // Isolate sets headers by which browsers neither keep an answer nor show it within a page of

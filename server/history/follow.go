@@ -51,7 +51,7 @@ const young = time.Second
 func (l *Log) Follow(looker *sight.Looker) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed() {
 		return
 	}
 	l.sees.on = true

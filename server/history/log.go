@@ -57,10 +57,8 @@ type Log struct {
 	looking  sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool
 	queue   []item
-	own     int // events of own calls in the queue
-	looks   int // and of looks
+	looks   int // events of looks in the queue
 	holds   holds
 	since   time.Time
 	noted   uint64
@@ -129,13 +127,12 @@ func (l *Log) State() State {
 // Follow has to be closed later, or not at all.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	if l.closed {
+	if l.closed() {
 		l.mu.Unlock()
 		<-l.written
 		return nil
 	}
 	l.noteLosses()
-	l.closed = true
 	l.unwatch()
 	l.mu.Unlock()
 	l.looking.Wait()
@@ -165,16 +162,17 @@ func (l *Log) Close() error {
 	return cmp.Or(l.err, err)
 }
 
+// closed reports whether Close was called.
+func (l *Log) closed() bool { return l.watching.Err() != nil }
+
 // push puts the event into the queue, unless it is full. l.mu is held.
 func (l *Log) push(e Event, look bool) {
-	if l.closed || !look && l.own == queued {
+	if l.closed() || !look && len(l.queue)-l.looks == queued {
 		l.drop(1)
 		return
 	}
 	if look {
 		l.looks++
-	} else {
-		l.own++
 	}
 	l.queue = append(l.queue, item{e, look})
 	select {
@@ -186,7 +184,7 @@ func (l *Log) push(e Event, look bool) {
 // drop counts events that are not kept, and logs the first. l.mu is held.
 func (l *Log) drop(n int) {
 	l.dropped += uint64(n)
-	if !l.lossy && !l.closed {
+	if !l.lossy && !l.closed() {
 		l.lossy = true
 		go l.log.Error("holdfast history: events are dropped, because the storage does not keep up or does not answer; locks go on")
 	}
@@ -196,7 +194,7 @@ func (l *Log) drop(n int) {
 func (l *Log) dropRest() {
 	if n := len(l.queue); n > 0 {
 		l.drop(n)
-		l.queue, l.own, l.looks = nil, 0, 0
+		l.queue, l.looks = nil, 0
 	}
 }
 
@@ -297,8 +295,6 @@ func (l *Log) succeeded(n int, since time.Time) {
 	for _, it := range l.queue[:n] {
 		if it.look {
 			l.looks--
-		} else {
-			l.own--
 		}
 	}
 	if l.queue = l.queue[n:]; len(l.queue) == 0 {

@@ -52,7 +52,7 @@ func read[T any](ctx context.Context, l *Log, f func(context.Context) (T, error)
 	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, ErrSlow)
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
-	if l.watching.Err() != nil {
+	if l.closed() {
 		return none, ErrClosed
 	}
 	select {

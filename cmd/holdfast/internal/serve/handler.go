@@ -10,47 +10,6 @@ import (
 
 const metricsPath = "/metrics"
 
-// counted counts the requests that the front refuses: the server does not see them.
-type counted struct {
-	front  http.Handler
-	meters *meters.Meters
-}
-
-// ServeHTTP implements http.Handler.
-func (c counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := &noted{ResponseWriter: w}
-	c.front.ServeHTTP(answer, r)
-	if !answer.passed && answer.status != 0 {
-		c.meters.Refused(answer.status)
-	}
-}
-
-// noted is an answer of the front.
-type noted struct {
-	http.ResponseWriter
-	status int
-	passed bool // the front has passed the request on
-}
-
-// WriteHeader notes the status.
-func (n *noted) WriteHeader(status int) {
-	n.status = status
-	n.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is for http.ResponseController.
-func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
-
-// passed serves what the front has passed on, without the note around it.
-func passed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if n, ok := w.(*noted); ok {
-			n.passed, w = true, n.ResponseWriter
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // underWay counts the requests that are being answered.
 type underWay struct{ count atomic.Pointer[atomic.Int64] }
 

@@ -27,7 +27,9 @@ type listener struct {
 func (c *Config) listen(ctx context.Context, secure *tls.Config) (all []listener, err error) {
 	defer func() {
 		if err != nil {
-			closeAll(all)
+			for _, l := range all {
+				_ = l.Close() // nothing was served yet
+			}
 			all = nil
 		}
 	}()
@@ -128,10 +130,4 @@ func socket(l net.Listener) listener {
 		at = (&url.URL{Scheme: "unix", Path: abs}).String() // as --store takes it
 	}
 	return listener{l, at, "root and the user of this server may do everything"}
-}
-
-func closeAll(all []listener) {
-	for _, l := range all {
-		_ = l.Close() // nothing was served yet
-	}
 }

@@ -91,13 +91,14 @@ func (r *running) start(ctx context.Context) error {
 		return err
 	}
 	opts := &front.Options{
-		Identify: r.browsers(r.identify()), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit), Log: r.log,
+		Identify: r.browsers(r.identify()), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit),
+		Answered: r.meters.Refused, Log: r.log,
 	}
 	if r.auth != nil {
 		opts.Guests = func(q *http.Request) bool { return isForPages(r.server, r.pages, q) }
 	}
 	var err error
-	if r.front, err = front.Handler(passed(withMetrics(withPages(r.server, r.pages), r.meters)), opts); err != nil {
+	if r.front, err = front.Handler(withMetrics(withPages(r.server, r.pages), r.meters), opts); err != nil {
 		return exit.Usagef("--host: %v", err)
 	}
 	listeners, err := r.listen(ctx, secure)
@@ -105,7 +106,7 @@ func (r *running) start(ctx context.Context) error {
 		return err
 	}
 	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.Store.Title())
-	r.serve(r.underWay.counts(counted{r.front, r.meters}), listeners)
+	r.serve(r.underWay.counts(r.front), listeners)
 	return r.startDebug(ctx)
 }
 
