@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // Release releases the lock if it is still held, and ends its keep-alive. It is no
@@ -111,9 +112,7 @@ func (s *state) release(q driver.ReleaseRequest, safe bool) (found bool, err err
 		if err == nil || definite(err) || q.HoldID.IsZero() {
 			return found || err == nil && safe && pause > first, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if backoff.Wait(ctx, pause) != nil {
 			return false, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/quote"
 	"github.com/holdfast-go/holdfast/mongolock"
 )
@@ -150,9 +151,7 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed e
 		case time.Since(answered) >= late:
 			return
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if backoff.Wait(ctx, wait) != nil {
 			return // the caller needs the error of the acquire
 		}
 	}

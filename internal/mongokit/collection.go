@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // maxTries bounds how often a statement is sent that the server did not decide
@@ -71,14 +72,7 @@ func Retry(ctx context.Context, send func() error) error {
 
 // backOff waits before a statement is sent again, or returns the error of a ctx that ends.
 func backOff(ctx context.Context, try int) error {
-	t := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return backoff.Wait(ctx, rand.N(time.Millisecond<<min(try, 6)))
 }
 
 // Applied is the outcome of a bulk write. The reply does not say which of its writes
