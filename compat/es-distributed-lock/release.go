@@ -109,7 +109,7 @@ func (s *state) release(q driver.ReleaseRequest, safe bool) (found bool, err err
 	const first = 25 * time.Millisecond
 	for pause := first; ; pause *= 2 {
 		found, err = s.store.releaseOne(ctx, q)
-		if err == nil || definite(err) || q.HoldID.IsZero() {
+		if err == nil || driver.Definite(err) || q.HoldID.IsZero() {
 			return found || err == nil && safe && pause > first, err
 		}
 		if backoff.Wait(ctx, pause) != nil {

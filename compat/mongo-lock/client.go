@@ -107,7 +107,7 @@ func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetai
 		return nil
 	case errors.Is(err, driver.ErrHeld):
 		return ErrAlreadyLocked
-	case !definite(err):
+	case !driver.Definite(err):
 		c.giveBack(ctx, q, err)
 	}
 	return wrap("lock", resource, err)
@@ -143,7 +143,7 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed e
 			err = results[0].Err
 		}
 		switch {
-		case definite(err), err == nil && (results[0].Found || !stray):
+		case driver.Definite(err), err == nil && (results[0].Found || !stray):
 			return
 		case err != nil:
 		case answered.IsZero():
@@ -167,16 +167,6 @@ func seconds(n uint) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: TTL of %d s is above 100 years; 0 is without end", driver.ErrInvalid, n)
 	}
 	return time.Duration(n) * time.Second, nil
-}
-
-// definite reports whether err says that nothing was changed.
-func definite(err error) bool {
-	for _, known := range []error{driver.ErrInvalid, driver.ErrUnsupported, driver.ErrUnusable, driver.ErrDamaged} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
 }
 
 // wrap adds the operation and the name.
