@@ -98,15 +98,6 @@ func (s *Store) appendNeed(b []byte, q *driver.AcquireRequest) []byte {
 	return appendDigits(appendDigits(b, 16, need), 16, expiry)
 }
 
-// releaseRequest returns the request of a release.
-func releaseRequest(q *driver.ReleaseRequest) []byte {
-	b := refRequest(release, q.After, &q.HoldRef)
-	if !q.Place.IsZero() {
-		b = hex.AppendEncode(b, q.Place[:])
-	}
-	return b
-}
-
 // refRequest returns the request of an operation on the hold that matches ref.
 func refRequest(operation byte, d time.Duration, ref *driver.HoldRef) []byte {
 	b := append(make([]byte, 0, 1+2*16+2*len(ref.HoldID)+4+len(ref.LockID)), operation)
