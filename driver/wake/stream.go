@@ -57,6 +57,9 @@ type opening struct {
 // Watch subscribes to the resource, and returns when the stream is open or could not
 // be opened. It subscribes before it waits, so it misses no signal.
 func (s *Stream) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	ch := s.Subscribe(ctx, resource)
 	o := s.start()
 	if o == nil {
