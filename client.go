@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
@@ -66,7 +67,7 @@ type Client struct {
 	running   sync.WaitGroup // functions that Do runs
 	closeDone chan struct{}
 	created   time.Time
-	notifier  notifier
+	notifier  calls.Queue // of the Logger and the Trace; may be called with mu held
 
 	hungWatches atomic.Int32 // calls of Watch that go on and that nobody waits for
 
@@ -111,7 +112,7 @@ func New(store driver.Store, opts *Options) *Client {
 		revoked:   make(map[HoldID]revoked),
 		batch:     batchSize,
 	}
-	c.notifier.overflow = c.sayLeftOut
+	c.notifier.Most, c.notifier.Overflow = maxUntold, c.sayLeftOut
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.renewing, c.endRenew = context.WithCancel(context.Background())
 	if c.trace.ClientStart != nil {
@@ -358,7 +359,7 @@ func (c *Client) Close() error {
 	} else {
 		err = cmp.Or(err, errStillRunning)
 	}
-	within(c.notifier.pending(), left(closePatience))
+	within(c.notifier.Pending(), left(closePatience))
 	return err
 }
 

@@ -34,14 +34,14 @@ func started[I any](c *Client, outer *scope, fn func(context.Context, I) context
 		return outer
 	}
 	s := &scope{outer: outer}
-	c.notifier.notify(func() { s.ctx = fn(outer.context(), info) })
+	c.notifier.Add(func() { s.ctx = fn(outer.context(), info) })
 	return s
 }
 
 // happened queues the call of any other function.
 func happened[I any](c *Client, s *scope, fn func(context.Context, I), info I) {
 	if fn != nil {
-		c.notifier.notify(func() { fn(s.context(), info) })
+		c.notifier.Add(func() { fn(s.context(), info) })
 	}
 }
 

@@ -27,6 +27,16 @@ var (
 	ErrDamaged = errors.New("damaged record")
 )
 
+// Definite reports whether err is one of the named outcomes: the request was not applied.
+func Definite(err error) bool {
+	for _, named := range []error{ErrHeld, ErrLost, ErrUnsupported, ErrInvalid, ErrUnusable, ErrDamaged} {
+		if errors.Is(err, named) {
+			return true
+		}
+	}
+	return false
+}
+
 // HeldError describes the holds that are in the way of an acquire. It is ErrHeld.
 // Package model makes it for all stores, also for stores whose server decides.
 type HeldError struct {

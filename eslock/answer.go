@@ -191,7 +191,7 @@ func (a *answerJSON) record(d document, holds []holdJSON) model.Record {
 
 func (e *holdJSON) hold() model.Hold {
 	h := model.Hold{
-		LockID: e.LockID, Mode: e.Mode, Limit: limitOf(e.Mode, e.Limit), Token: uint64(e.Token), End: model.NoEnd,
+		LockID: e.LockID, Mode: e.Mode, Limit: model.LimitOf(e.Mode, e.Limit), Token: uint64(e.Token), End: model.NoEnd,
 		Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
 		Created: shown(e.Created), Renewed: shown(e.Renewed),
 		TakeoverDelay: time.Duration(e.Delay) * time.Millisecond, Released: e.Released,
@@ -222,19 +222,9 @@ type placeJSON struct {
 
 func (e *placeJSON) place() model.Place {
 	return model.Place{
-		ID: e.ID, LockID: e.LockID, Mode: e.Mode, Limit: limitOf(e.Mode, e.Limit), Owner: e.Owner, Host: e.Host, Fair: e.Fair,
+		ID: e.ID, LockID: e.LockID, Mode: e.Mode, Limit: model.LimitOf(e.Mode, e.Limit), Owner: e.Owner, Host: e.Host, Fair: e.Fair,
 		Since: shown(e.Since), Asked: shown(e.Asked), Until: shown(e.Until),
 	}
-}
-
-func limitOf(mode driver.Mode, limit *int) int {
-	switch {
-	case limit != nil:
-		return *limit
-	case mode == driver.Shared:
-		return driver.LimitUnknown
-	}
-	return 0
 }
 
 // maxMillis is beyond any moment that can have been stored.

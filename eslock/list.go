@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -32,7 +31,7 @@ const (
 // change nothing, because no other request returns the clock of their shards. So the user
 // needs the right to write.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return list(ctx, s, f.Resource, query(f), func(o *outcome) []driver.Status {
+	return model.Each(ctx, s.records(ctx, f.Resource, query(f)), func(o outcome) []driver.Status {
 		return model.Statuses(o.record, o.now, f)
 	})
 }
@@ -42,18 +41,14 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 // more than a Client's margin ever is.
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 	waiting := object{"range": object{"holdfast.time": object{"gt": lately}}}
-	return list(ctx, s, f.Resource, waiting, func(o *outcome) []driver.Place {
-		return slices.DeleteFunc(model.Places(o.record, o.now), func(p driver.Place) bool { return !f.MatchPlace(p) })
+	return model.Each(ctx, s.records(ctx, f.Resource, waiting), func(o outcome) []driver.Place {
+		return model.Places(o.record, o.now, f)
 	})
 }
 
-// list yields what documents have: that of the resource, or those that match the query.
-// If it were inlined, each caller would have a copy of the function that it returns.
-//
-//go:noinline
-func list[T any](ctx context.Context, s *Store, resource string, query object, of func(*outcome) []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
+// records yields documents: that of the resource, or those that match the query.
+func (s *Store) records(ctx context.Context, resource string, query object) iter.Seq2[outcome, error] {
+	return func(yield func(outcome, error) bool) {
 		pages := s.search(ctx, query)
 		if resource != "" {
 			pages = func(yield func([]ask, error) bool) { yield([]ask{{document: documentOf(resource)}}, s.ready(ctx)) }
@@ -61,26 +56,20 @@ func list[T any](ctx context.Context, s *Store, resource string, query object, o
 		empty := true
 		for asks, err := range pages {
 			if err != nil {
-				yield(none, err)
+				yield(outcome{}, err)
 				return
 			}
 			empty = false
 			for _, o := range s.apply(ctx, look, asks) {
-				if o.err != nil {
-					yield(none, o.err)
+				if !yield(o, o.err) {
 					return
-				}
-				for _, item := range of(&o) {
-					if !yield(item, nil) {
-						return
-					}
 				}
 			}
 		}
 		if empty { // unlike an update, a search does not say which index it read
 			absent := documentOf(driver.NewHoldID().String())
 			if o := s.apply(ctx, look, []ask{{document: absent}})[0]; o.err != nil {
-				yield(none, o.err)
+				yield(o, o.err)
 			}
 		}
 	}

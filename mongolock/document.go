@@ -82,7 +82,7 @@ func (s *Store) decode(raw bson.Raw) (document, error) {
 	if s.ownLimits { // none differs from that of a request
 		for i := range d.record.Holds {
 			h := &d.record.Holds[i]
-			h.Limit = noLimit(h.Mode)
+			h.Limit = model.LimitOf(h.Mode, nil)
 		}
 	}
 	return d, err
@@ -156,7 +156,7 @@ func (d *document) decode(raw bson.Raw) error {
 
 // add reads one lock.
 func (d *document) add(lock bson.Raw, mode driver.Mode) error {
-	h := model.Hold{Mode: mode, Limit: noLimit(mode)}
+	h := model.Hold{Mode: mode, Limit: model.LimitOf(mode, nil)}
 	var err error
 	if h.LockID, err = mongokit.Text(lock.Lookup("lockId")); err != nil || h.LockID == "" {
 		return fmt.Errorf("its lockId is not a valid name")
@@ -178,14 +178,6 @@ func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 		d.record.Holds = append(d.record.Holds, h)
 	}
 	return err
-}
-
-// noLimit returns the limit of a hold without a limit in its document.
-func noLimit(mode driver.Mode) int {
-	if mode == driver.Shared {
-		return driver.LimitUnknown
-	}
-	return 0
 }
 
 // added reads the fields that Holdfast added to a lock.

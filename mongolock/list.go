@@ -15,19 +15,9 @@ import (
 // index on the resource, or those on the lock ID. If the locks of a document have no
 // lock ID, only a query for the resource finds it.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
-		for d, err := range s.scan(ctx, query(f), seen) {
-			if err != nil {
-				yield(driver.Status{}, err)
-				return
-			}
-			for _, status := range model.Statuses(d.record, d.now, f) {
-				if !yield(status, nil) {
-					return
-				}
-			}
-		}
-	}
+	return model.Each(ctx, s.scan(ctx, query(f), seen), func(d document) []driver.Status {
+		return model.Statuses(d.record, d.now, f)
+	})
 }
 
 // scan yields the documents that match, damaged ones with an error and their

@@ -22,7 +22,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -69,10 +68,6 @@ type Store struct {
 	stream *wake.Stream
 
 	ownLimits, exactRenewals bool // see Options
-
-	client  *mongo.Client // to be disconnected by Close, or nil
-	closing sync.Once
-	err     error
 }
 
 var (
@@ -107,9 +102,6 @@ func (s *Store) Traits() driver.Traits {
 
 // Watch implements driver.Watcher.
 func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	if s.polls.Load() {
 		return nil, driver.ErrUnsupported
 	}
@@ -119,13 +111,8 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 
 // Close implements driver.Store.
 func (s *Store) Close() error {
-	s.closing.Do(func() {
-		s.stream.Close()
-		if s.client != nil {
-			s.err = s.coll.Wrap(s.client.Disconnect(context.Background()))
-		}
-	})
-	return s.err
+	s.stream.Close()
+	return s.coll.Close()
 }
 
 // Format implements fmt.Formatter. It prints no more than what it is.

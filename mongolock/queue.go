@@ -207,26 +207,16 @@ func decodePlace(place bson.Raw) (p model.Place, ok bool) {
 // Waiters implements driver.Queue, as List does. The query uses the index on the resource,
 // or the one on the lock IDs of waiters.
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
-	return func(yield func(driver.Place, error) bool) {
-		query := someWait
-		if f.LockID != "" {
-			query = obj(waitersField+".lockId", f.LockID)
-		}
-		if f.Resource != "" {
-			query = append(named(f.Resource), query...)
-		}
-		for d, err := range s.scan(ctx, query, seenWithPlaces) {
-			if err != nil {
-				yield(driver.Place{}, err)
-				return
-			}
-			for _, p := range model.Places(d.record, d.now) {
-				if f.MatchPlace(p) && !yield(p, nil) {
-					return
-				}
-			}
-		}
+	query := someWait
+	if f.LockID != "" {
+		query = obj(waitersField+".lockId", f.LockID)
 	}
+	if f.Resource != "" {
+		query = append(named(f.Resource), query...)
+	}
+	return model.Each(ctx, s.scan(ctx, query, seenWithPlaces), func(d document) []driver.Place {
+		return model.Places(d.record, d.now, f)
+	})
 }
 
 // someWait matches documents with places.

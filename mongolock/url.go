@@ -60,7 +60,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return t.layout.Open(coll, t.timeout), nil
 	}
 	s := New(coll, nil)
-	s.client = client
+	s.coll.Own()
 	return s, nil
 }
 

@@ -33,15 +33,10 @@ func frees() mongo.Pipeline {
 func newStream(coll *mongokit.Collection, log *slog.Logger) *wake.Stream {
 	s := &wake.Stream{Name: "change stream", Log: log}
 	s.Open = func(ctx context.Context, _ bool) (follow func() error, err error) {
-		stream, err := openStream(ctx, coll)
+		stream, err := coll.Watch(ctx, frees())
 		return func() error { return followStream(ctx, stream, &s.Hub) }, err
 	}
 	return s
-}
-
-// openStream returns when the stream has all writes from then on.
-func openStream(ctx context.Context, coll *mongokit.Collection) (*mongo.ChangeStream, error) {
-	return coll.Watch(ctx, frees())
 }
 
 // followStream signals until the stream ends.
@@ -65,7 +60,7 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 		s.log.Info("holdfast: waiters poll, as configured")
 		return nil
 	}
-	stream, err := openStream(ctx, s.coll)
+	stream, err := s.coll.Watch(ctx, frees())
 	if err == nil {
 		s.log.Info("holdfast: waiters are woken by a change stream")
 		return s.coll.Wrap(stream.Close(context.WithoutCancel(ctx)))

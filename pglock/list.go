@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
@@ -41,8 +40,7 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 		if err != nil {
 			return nil, fmt.Errorf("resource %q: %w", r.Resource, err)
 		}
-		all := model.Places(model.Record{Resource: r.Resource, Places: places}, model.Time(r.Clock))
-		return slices.DeleteFunc(all, func(p driver.Place) bool { return !f.MatchPlace(p) }), nil
+		return model.Places(model.Record{Resource: r.Resource, Places: places}, model.Time(r.Clock), f), nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
@@ -117,7 +118,7 @@ func (s *Store) exec(ctx context.Context, from source, q statement, args []any, 
 		if hasCode(err, noSuchStatement, duplicateStatement) { // a proxy gave the session to others
 			s.bare.Store(true)
 		}
-		if try >= tries(err) || pause(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond)) != nil {
+		if try >= tries(err) || backoff.Wait(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond)) != nil {
 			return s.wrap(foreign.Error(ctx, err)) // ctx may have ended in the pause
 		}
 	}
@@ -183,15 +184,4 @@ func tries(err error) int {
 		return 20
 	}
 	return 1
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -22,23 +22,24 @@ const page = 500
 // server by SCAN. In a Cluster it does so for one master after the other, and can miss
 // the keys of slots that move between masters while it runs.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return list(ctx, s, f, func(d described) []driver.Status { return model.Statuses(d.record, d.now, f) })
+	return model.Each(ctx, s.records(ctx, f.Resource), func(d described) []driver.Status {
+		return model.Statuses(d.record, d.now, f)
+	})
 }
 
 // Waiters implements driver.Queue, as List does.
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
-	return list(ctx, s, f, func(d described) []driver.Place {
-		return slices.DeleteFunc(model.Places(d.record, d.now), func(p driver.Place) bool { return !f.MatchPlace(p) })
+	return model.Each(ctx, s.records(ctx, f.Resource), func(d described) []driver.Place {
+		return model.Places(d.record, d.now, f)
 	})
 }
 
-// list yields what records have.
-func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(described) []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		for resources, err := range s.resources(ctx, f.Resource) {
+// records yields the records that are not idle: that of the resource, or all.
+func (s *Store) records(ctx context.Context, resource string) iter.Seq2[described, error] {
+	return func(yield func(described, error) bool) {
+		for resources, err := range s.resources(ctx, resource) {
 			if err != nil {
-				yield(none, err)
+				yield(described{}, err)
 				return
 			}
 			calls := make([]*call, len(resources))
@@ -46,22 +47,15 @@ func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(describ
 				calls[i] = s.newCall(resource, []byte{look})
 			}
 			if err := s.do(ctx, calls...); err != nil {
-				yield(none, err)
+				yield(described{}, err)
 				return
 			}
 			for i, resource := range resources {
 				if _, idle := calls[i].reply.(int64); idle && calls[i].err == nil {
 					continue
 				}
-				d, err := s.decode(resource, calls[i])
-				if err != nil {
-					yield(none, err)
+				if !yield(s.decode(resource, calls[i])) {
 					return
-				}
-				for _, item := range of(d) {
-					if !yield(item, nil) {
-						return
-					}
 				}
 			}
 		}

@@ -198,9 +198,6 @@ func (s *Store) node(ctx context.Context, key string) (redis.UniversalClient, er
 
 // Watch implements driver.Watcher.
 func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	if s.polls.Load() {
 		return nil, driver.ErrUnsupported
 	}

@@ -153,7 +153,7 @@ func (s *state) grant(ctx, call context.Context, ref driver.HoldRef, ttl time.Du
 		s.mu.Lock()
 		s.hold = &hold{ref: ref, ttl: ttl, acquired: now, expires: now.Add(ttl), end: sent + ttl}
 		s.mu.Unlock()
-	case !definite(err):
+	case !driver.Definite(err):
 		s.giveBack(ctx, ref)
 	}
 	return err
@@ -230,7 +230,7 @@ func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
 	go func() {
 		_, err := s.store.releaseOne(context.Background(), q)
 		close(asked)
-		if err != nil && !definite(err) {
+		if err != nil && !driver.Definite(err) {
 			_, _ = s.release(q, false) // the caller needs the error of the acquire
 		}
 	}()

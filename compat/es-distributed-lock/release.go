@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // Release releases the lock if it is still held, and ends its keep-alive. It is no
@@ -108,12 +109,10 @@ func (s *state) release(q driver.ReleaseRequest, safe bool) (found bool, err err
 	const first = 25 * time.Millisecond
 	for pause := first; ; pause *= 2 {
 		found, err = s.store.releaseOne(ctx, q)
-		if err == nil || definite(err) || q.HoldID.IsZero() {
+		if err == nil || driver.Definite(err) || q.HoldID.IsZero() {
 			return found || err == nil && safe && pause > first, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if backoff.Wait(ctx, pause) != nil {
 			return false, err
 		}
 	}

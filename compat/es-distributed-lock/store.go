@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -69,12 +68,6 @@ func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, 
 		}
 	}
 	return h, false, nil
-}
-
-// definite reports whether err says that nothing was changed.
-func definite(err error) bool {
-	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) ||
-		errors.Is(err, driver.ErrUnusable) || errors.Is(err, driver.ErrDamaged)
 }
 
 // recent are the stores of the clients that Locks were last made with: a program

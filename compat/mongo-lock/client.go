@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/quote"
 	"github.com/holdfast-go/holdfast/mongolock"
 )
@@ -106,7 +107,7 @@ func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetai
 		return nil
 	case errors.Is(err, driver.ErrHeld):
 		return ErrAlreadyLocked
-	case !definite(err):
+	case !driver.Definite(err):
 		c.giveBack(ctx, q, err)
 	}
 	return wrap("lock", resource, err)
@@ -142,7 +143,7 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed e
 			err = results[0].Err
 		}
 		switch {
-		case definite(err), err == nil && (results[0].Found || !stray):
+		case driver.Definite(err), err == nil && (results[0].Found || !stray):
 			return
 		case err != nil:
 		case answered.IsZero():
@@ -150,9 +151,7 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed e
 		case time.Since(answered) >= late:
 			return
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if backoff.Wait(ctx, wait) != nil {
 			return // the caller needs the error of the acquire
 		}
 	}
@@ -168,16 +167,6 @@ func seconds(n uint) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: TTL of %d s is above 100 years; 0 is without end", driver.ErrInvalid, n)
 	}
 	return time.Duration(n) * time.Second, nil
-}
-
-// definite reports whether err says that nothing was changed.
-func definite(err error) bool {
-	for _, known := range []error{driver.ErrInvalid, driver.ErrUnsupported, driver.ErrUnusable, driver.ErrDamaged} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
 }
 
 // wrap adds the operation and the name.

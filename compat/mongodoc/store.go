@@ -3,7 +3,6 @@ package mongodoc
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,10 +21,6 @@ type Store struct {
 	prepare func(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error)
 	ready   atomic.Pointer[statements] // by Init
 	kind    string                     // as a URL names the layout
-
-	client  *mongo.Client // to be disconnected by Close, or nil
-	closing sync.Once
-	err     error
 }
 
 var (
@@ -50,14 +45,7 @@ func (s *Store) Traits() driver.Traits { return s.traits }
 
 // Close implements driver.Store. It disconnects the client of a store that was
 // opened by a URL.
-func (s *Store) Close() error {
-	s.closing.Do(func() {
-		if s.client != nil {
-			s.err = s.coll.Wrap(s.client.Disconnect(context.Background()))
-		}
-	})
-	return s.err
-}
+func (s *Store) Close() error { return s.coll.Close() }
 
 // begin returns the statements, for a call whose ctx is alive.
 func (s *Store) begin(ctx context.Context) (*statements, error) {

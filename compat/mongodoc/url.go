@@ -26,7 +26,7 @@ func register(name string, timeout bool, open func(*mongo.Collection, time.Durat
 		Timeout: timeout,
 		Open: func(coll *mongo.Collection, timeout time.Duration) driver.Store {
 			s := open(coll, timeout)
-			s.client = coll.Database().Client()
+			s.coll.Own()
 			return s
 		},
 	}

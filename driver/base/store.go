@@ -176,51 +176,18 @@ func (s *Store) one(ctx context.Context, us []Update, urgent bool) error {
 	return us[0].Err
 }
 
-// List implements driver.Store. If it were inlined, each caller, and each type that embeds
-// a Store, would have a copy of the function that it returns.
-//
-//go:noinline
+// List implements driver.Store.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(driver.Status{}, err)
-			return
-		}
-		for e, err := range s.backend.Scan(ctx, f.Resource) {
-			if err != nil {
-				yield(driver.Status{}, err)
-				return
-			}
-			for _, status := range model.Statuses(e.Record, e.Now, f) {
-				if !yield(status, nil) {
-					return
-				}
-			}
-		}
-	}
+	return model.Each(ctx, s.backend.Scan(ctx, f.Resource), func(e Entry) []driver.Status {
+		return model.Statuses(e.Record, e.Now, f)
+	})
 }
 
-// Waiters implements driver.Queue. It is not inlined either.
-//
-//go:noinline
+// Waiters implements driver.Queue.
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
-	return func(yield func(driver.Place, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(driver.Place{}, err)
-			return
-		}
-		for e, err := range s.backend.Scan(ctx, f.Resource) {
-			if err != nil {
-				yield(driver.Place{}, err)
-				return
-			}
-			for _, p := range model.Places(e.Record, e.Now) {
-				if f.MatchPlace(p) && !yield(p, nil) {
-					return
-				}
-			}
-		}
-	}
+	return model.Each(ctx, s.backend.Scan(ctx, f.Resource), func(e Entry) []driver.Place {
+		return model.Places(e.Record, e.Now, f)
+	})
 }
 
 // Watch implements driver.Watcher.

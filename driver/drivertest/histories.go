@@ -271,7 +271,7 @@ func (h *history) compareQueues() {
 			got = append(got, p)
 		}
 	}
-	h.comparePlaces(got, model.Places(h.record(resource), h.time()))
+	h.comparePlaces(got, model.Places(h.record(resource), h.time(), driver.Filter{}))
 }
 
 // someRefs are as they are, or lack what may be left out, or are wrong.

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"testing"
 
@@ -46,16 +45,7 @@ var (
 func NewRepeater(store driver.Store) *Repeater { return &Repeater{store} }
 
 // definite: asking again would not help.
-func definite(err error) bool {
-	for _, named := range []error{
-		nil, driver.ErrHeld, driver.ErrLost, driver.ErrUnsupported, driver.ErrInvalid, driver.ErrUnusable, driver.ErrDamaged,
-	} {
-		if errors.Is(err, named) {
-			return true
-		}
-	}
-	return false
-}
+func definite(err error) bool { return err == nil || driver.Definite(err) }
 
 // repeat calls until the answer is definite.
 func repeat[T any](ctx context.Context, call func() (T, error)) (T, error) {

@@ -252,7 +252,7 @@ func (s *ruled) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 			yield(driver.Place{}, err)
 			return
 		}
-		places := model.Places(s.record(f.Resource), now)
+		places := model.Places(s.record(f.Resource), now, f)
 		s.mu.Unlock()
 		for _, p := range places {
 			if !yield(p, nil) {

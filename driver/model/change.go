@@ -25,20 +25,6 @@ func Release(r Record, now Time, q driver.ReleaseRequest) (_ Record, found, wake
 	return r, found, wake
 }
 
-// Statuses returns the holds that the filter chooses.
-func Statuses(r Record, now Time, f driver.Filter) []driver.Status {
-	var ss []driver.Status
-	for _, h := range r.Holds {
-		if !f.Expired && !h.blocks(now) {
-			continue
-		}
-		if s := h.status(r.Resource, now); f.Match(s) {
-			ss = append(ss, s)
-		}
-	}
-	return ss
-}
-
 // Sweep drops the holds that no longer block and reports how many. remove says
 // that the record may be deleted: nobody waits, it has been idle for so long, and its
 // last token lies as far behind the clock, that no later token can repeat it.

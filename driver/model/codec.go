@@ -72,12 +72,7 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 		if e.Mode != nil {
 			h.Mode = *e.Mode
 		}
-		switch {
-		case e.Limit != nil:
-			h.Limit = *e.Limit
-		case h.Mode == driver.Shared:
-			h.Limit = driver.LimitUnknown
-		}
+		h.Limit = LimitOf(h.Mode, e.Limit)
 		err := e.check()
 		if err == nil {
 			err = h.check()
@@ -88,6 +83,18 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 		holds[i] = h
 	}
 	return holds, nil
+}
+
+// LimitOf returns the limit of a hold or a place that was stored with that limit, or with
+// none: nil.
+func LimitOf(mode driver.Mode, limit *int) int {
+	switch {
+	case limit != nil:
+		return *limit
+	case mode == driver.Shared:
+		return driver.LimitUnknown
+	}
+	return 0
 }
 
 // check returns the errors that the conversion to a Hold would hide.

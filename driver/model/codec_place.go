@@ -64,14 +64,8 @@ func DecodePlaces(data []byte) ([]Place, error) {
 			return nil, fmt.Errorf("%w: place %d lacks its mode or a time", driver.ErrDamaged, i)
 		}
 		p := Place{
-			ID: e.ID, LockID: e.LockID, Mode: *e.Mode, Owner: e.Owner, Host: e.Host,
+			ID: e.ID, LockID: e.LockID, Mode: *e.Mode, Limit: LimitOf(*e.Mode, e.Limit), Owner: e.Owner, Host: e.Host,
 			Since: *e.Since, Asked: *e.Asked, Until: *e.Until, Fair: e.Fair,
-		}
-		switch {
-		case e.Limit != nil:
-			p.Limit = *e.Limit
-		case p.Mode == driver.Shared:
-			p.Limit = driver.LimitUnknown
 		}
 		if err := p.check(e.Limit); err != nil {
 			return nil, fmt.Errorf("%w: place %d: %v", driver.ErrDamaged, i, err)

@@ -153,7 +153,7 @@ func TestSeen(t *testing.T) {
 			t.Errorf("%s: of another program: %+v, age %v", what, s, s.Age())
 		}
 	}
-	for what, places := range map[string][]driver.Place{"list": Places(r, now), "refusal": refused.Ahead} {
+	for what, places := range map[string][]driver.Place{"list": Places(r, now, driver.Filter{}), "refusal": refused.Ahead} {
 		if len(places) != 1 || !places[0].Seen.Equal(now.Std()) || places[0].Age() != 3*time.Second || places[0].AskedAgo() != 3*time.Second {
 			t.Errorf("%s: %+v", what, places)
 		}

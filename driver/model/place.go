@@ -30,17 +30,6 @@ func (p *Place) status(resource string, now Time, position int) driver.Place {
 	}
 }
 
-// Places returns the live places in their order.
-func Places(r Record, now Time) []driver.Place {
-	var all []driver.Place
-	for i := range r.Places {
-		if p := &r.Places[i]; p.live(now) {
-			all = append(all, p.status(r.Resource, now, len(all)))
-		}
-	}
-	return all
-}
-
 // livePlaces returns the places that are live. They are the record's own if all are.
 func livePlaces(places []Place, now Time) []Place {
 	dead := func(p Place) bool { return !p.live(now) }

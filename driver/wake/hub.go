@@ -4,6 +4,8 @@ package wake
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -77,11 +79,7 @@ func signal(ch chan struct{}) {
 func (h *Hub) Resources() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	names := make([]string, 0, len(h.subs))
-	for r := range h.subs {
-		names = append(names, r)
-	}
-	return names
+	return slices.AppendSeq(make([]string, 0, len(h.subs)), maps.Keys(h.subs))
 }
 
 // Close closes all channels: there will be no more signals.

@@ -3,7 +3,8 @@ package wake
 import (
 	"context"
 	"log/slog"
-	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/calls"
 )
 
 // mostLines is the largest number of lines that wait for a slow handler.
@@ -15,13 +16,13 @@ func newLog(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		l = slog.Default()
 	}
-	return slog.New(&handler{inner: l.Handler(), lines: new(lines)})
+	return slog.New(&handler{inner: l.Handler(), lines: &calls.Queue{Most: mostLines}})
 }
 
 // handler is a slog.Handler that returns at once.
 type handler struct {
 	inner slog.Handler
-	lines *lines
+	lines *calls.Queue
 }
 
 // Enabled returns true: the answer is inner's, which may block.
@@ -31,7 +32,7 @@ func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
 	ctx = context.WithoutCancel(ctx)
-	h.lines.add(func() {
+	h.lines.Add(func() {
 		if h.inner.Enabled(ctx, r.Level) {
 			_ = h.inner.Handle(ctx, r)
 		}
@@ -45,39 +46,4 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.inner.WithGroup(name), h.lines}
-}
-
-// lines has the lines that wait. While there are some, a goroutine writes them.
-type lines struct {
-	mu      sync.Mutex
-	waiting []func()
-	writing bool
-}
-
-func (l *lines) add(line func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waiting) == mostLines {
-		return
-	}
-	l.waiting = append(l.waiting, line)
-	if !l.writing {
-		l.writing = true
-		go l.write()
-	}
-}
-
-func (l *lines) write() {
-	for {
-		l.mu.Lock()
-		if len(l.waiting) == 0 {
-			l.writing = false
-			l.mu.Unlock()
-			return
-		}
-		line := l.waiting[0]
-		l.waiting = l.waiting[1:]
-		l.mu.Unlock()
-		line()
-	}
 }

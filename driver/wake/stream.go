@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // How long a Stream waits after a failure before it opens the stream again.
@@ -57,6 +57,9 @@ type opening struct {
 // Watch subscribes to the resource, and returns when the stream is open or could not
 // be opened. It subscribes before it waits, so it misses no signal.
 func (s *Stream) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	ch := s.Subscribe(ctx, resource)
 	o := s.start()
 	if o == nil {
@@ -90,7 +93,7 @@ func (s *Stream) start() *opening {
 
 // run keeps the stream open until Close.
 func (s *Stream) run(ctx context.Context) {
-	wait := minReopen
+	pauses := backoff.New(minReopen, maxReopen)
 	for again := false; ; again = true {
 		follow, err := s.Open(ctx, again)
 		s.opened(err)
@@ -99,7 +102,7 @@ func (s *Stream) run(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			wait = minReopen
+			pauses = backoff.New(minReopen, maxReopen)
 			if again {
 				s.Logger().Info("holdfast: " + s.Name + " is open again")
 				s.SignalAll()
@@ -113,15 +116,10 @@ func (s *Stream) run(ctx context.Context) {
 		s.mu.Lock()
 		s.opening = &opening{over: make(chan struct{})}
 		s.mu.Unlock()
-		pause := time.NewTimer(wait/2 + rand.N(wait))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			s.opened(ctx.Err())
+		if err := backoff.Wait(ctx, pauses.Next()); err != nil {
+			s.opened(err)
 			return
 		}
-		wait = min(2*wait, maxReopen)
 	}
 }
 

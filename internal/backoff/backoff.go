@@ -2,6 +2,7 @@
 package backoff
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -21,4 +22,15 @@ func (b *Backoff) Next() time.Duration {
 		return 0
 	}
 	return p/2 + rand.N(p)
+}
+
+// Wait waits for a pause. The error is ctx.Err() if ctx ends.
+func Wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -18,6 +19,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // maxTries bounds how often a statement is sent that the server did not decide
@@ -27,19 +29,37 @@ const maxTries = 12
 // Collection is a collection that keeps locks. Its methods send all commands, and
 // never in the session or transaction that the caller's ctx carries: see
 // withoutSession.
-type Collection struct{ coll *mongo.Collection }
+type Collection struct {
+	coll     *mongo.Collection
+	owned    bool // Close disconnects the client
+	closing  sync.Once
+	closeErr error
+}
 
 // New returns the collection with the settings that locks need, whatever its own are:
 // it is read on the primary, writes are acknowledged by the majority and journaled,
 // and values are encoded as by the driver's default.
 func New(coll *mongo.Collection) *Collection {
 	journal := true
-	return &Collection{coll.Clone(options.Collection().
+	return &Collection{coll: coll.Clone(options.Collection().
 		SetReadPreference(readpref.Primary()).
 		SetReadConcern(readconcern.Local()).
 		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journal}).
 		SetRegistry(bson.NewRegistry()).
 		SetBSONOptions(&options.BSONOptions{}))}
+}
+
+// Own makes Close disconnect the client of the collection.
+func (c *Collection) Own() { c.owned = true }
+
+// Close disconnects the client if Own was called. Further calls return the same error.
+func (c *Collection) Close() error {
+	c.closing.Do(func() {
+		if c.owned {
+			c.closeErr = c.Wrap(c.coll.Database().Client().Disconnect(context.Background()))
+		}
+	})
+	return c.closeErr
 }
 
 // FullName returns the names of database and collection, with a dot between them.
@@ -71,14 +91,7 @@ func Retry(ctx context.Context, send func() error) error {
 
 // backOff waits before a statement is sent again, or returns the error of a ctx that ends.
 func backOff(ctx context.Context, try int) error {
-	t := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return backoff.Wait(ctx, rand.N(time.Millisecond<<min(try, 6)))
 }
 
 // Applied is the outcome of a bulk write. The reply does not say which of its writes

@@ -20,7 +20,7 @@ func TestWrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Disconnect(t.Context()) }()
-	c := &Collection{client.Database("db").Collection("locks")}
+	c := &Collection{coll: client.Database("db").Collection("locks")}
 	answer := func(code int32, name, message string) error {
 		return mongo.CommandError{Code: code, Name: name, Message: message}
 	}

@@ -259,7 +259,7 @@ var clientMutants = []mutant{
 	{
 		name: "contexts end one by one, with the user's code in between", file: "keepalive.go",
 		old:  "\t\tc.lose(h, nil)\n",
-		new:  "\t\tc.lose(h, nil)\n\t\tc.mu.Unlock()\n\t\tif told := c.notifier.pending(); told != nil {\n\t\t\t<-told\n\t\t}\n\t\tc.mu.Lock()\n",
+		new:  "\t\tc.lose(h, nil)\n\t\tc.mu.Unlock()\n\t\tif told := c.notifier.Pending(); told != nil {\n\t\t\t<-told\n\t\t}\n\t\tc.mu.Lock()\n",
 		test: "TestContextsEndTogether",
 	},
 	{

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
@@ -137,9 +138,5 @@ func Bulk[Source any](ctx context.Context, client Performer, path string, params
 // Pause waits for a random time up to most before a request is sent again. The error is
 // ctx.Err() if ctx ends.
 func Pause(ctx context.Context, most time.Duration) error {
-	select {
-	case <-time.After(rand.N(most)):
-	case <-ctx.Done():
-	}
-	return ctx.Err()
+	return backoff.Wait(ctx, rand.N(most))
 }
