@@ -3,7 +3,7 @@
 package guard
 
 import (
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -41,10 +41,10 @@ func serve() {
 	catchSignals()
 	rename(name)
 	wakeWithoutParent()
-	starts := make(chan *Command)
+	starts := make(chan *launch)
 	p := process{starts: starts, started: make(chan started, 1), states: make(chan state), adopts: adoptOrphans()}
 	socket := os.NewFile(uintptr(i.socket), "socket")
-	p.reports.to = gob.NewEncoder(socket)
+	p.reports.to = json.NewEncoder(socket)
 	if i.inNamespace {
 		p.namespace, err = enterNamespace()
 		errno, _ := errors.AsType[syscall.Errno](err)
@@ -67,8 +67,8 @@ func serve() {
 	}()
 	for {
 		select {
-		case c := <-starts:
-			pid, err := startCommand(c, p.cgroup)
+		case l := <-starts:
+			pid, err := startCommand(l, p.cgroup)
 			p.started <- started{pid, err}
 		case <-over:
 			return
@@ -97,9 +97,9 @@ func catchSignals() {
 type process struct {
 	orders    <-chan order // closed when the program is gone
 	reports   outbox[report]
-	starts    chan<- *Command
+	starts    chan<- *launch
 	started   chan started
-	starting  *Command   // it has not started yet; nil: none
+	starting  *launch    // it has not started yet; nil: none
 	states    chan state // of the command
 	schedule  schedule
 	group     int // the command's process group, and its process ID; 0: none yet
@@ -218,7 +218,7 @@ func (p *process) act() time.Duration {
 	}
 	found, wait := p.lookout.look(now)
 	for _, b := range found {
-		p.report(report{Event: Event{Unkillable: &b}})
+		p.report(report{Unkillable: &b})
 	}
 	if at != never {
 		wait = min(wait, max(at-now, 0))
@@ -266,14 +266,14 @@ func (p *process) finished() bool {
 		return false
 	}
 	p.cgroup.remove()
-	p.report(report{Event: Event{Ended: p.ended}})
+	p.report(report{Ended: p.ended})
 	return true
 }
 
 func (p *process) note(s state) {
 	switch {
 	case s.stopped != 0 || s.continued:
-		p.report(report{Event: Event{Stopped: s.stopped, Continued: s.continued}})
+		p.report(report{Stopped: s.stopped, Continued: s.continued})
 	case s.ended == nil:
 		p.alone = true
 	default:
@@ -308,22 +308,22 @@ func (p *process) bequeath() {
 	_ = p.successor.succeed() // if it fails, there is nobody to tell
 }
 
-func (p *process) launch(c *Command) {
-	p.marks, p.successor = c.Marks, c.Successor
-	p.schedule = schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
+func (p *process) launch(l *launch) {
+	p.marks, p.successor = l.Marks, l.Successor
+	p.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
 	if p.schedule.cut(Now()) {
 		// The program may have stood still since its lock was granted.
 		p.report(report{Late: true})
 		return
 	}
-	p.starting = c
-	p.starts <- c
+	p.starting = l
+	p.starts <- l
 }
 
 // begun notes what became of the launch. If its time ran out before, it is over already:
 // what has not become the command yet was killed as this process's child.
 func (p *process) begun(s started) {
-	c := p.starting
+	l := p.starting
 	p.starting = nil
 	if s.err != nil {
 		errno, ok := errors.AsType[syscall.Errno](s.err)
@@ -340,34 +340,36 @@ func (p *process) begun(s started) {
 		return
 	}
 	p.group = s.pid
-	if !c.Lenient && p.namespace == nil { // whose end ends processes of all users
+	if !l.Lenient && p.namespace == nil { // whose end ends processes of all users
 		p.lookout.begin(p.cgroup)
 	}
 	go p.reap()
 	p.report(report{Started: outside})
 }
 
-func startCommand(c *Command, in *cgroup) (pid int, err error) {
+func startCommand(l *launch, c *cgroup) (pid int, err error) {
+	env := (&exec.Cmd{Env: stringsOf(l.Env)}).Environ() // each variable once
 	attr := &syscall.ProcAttr{
-		Env:   (&exec.Cmd{Env: append([]string{}, c.Env...)}).Environ(), // each variable once; nil would mean this process's
+		Env:   env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
-	in.join(attr.Sys)
-	if !c.Lenient {
+	c.join(attr.Sys)
+	if !l.Lenient {
 		dieWithParent(attr.Sys)
 	}
-	if c.Foreground {
+	if l.Foreground {
 		if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 			defer tty.Close()
 			attr.Sys.Foreground, attr.Sys.Ctty = true, int(tty.Fd())
 		}
 	}
-	pid, err = syscall.ForkExec(c.Path, c.Args, attr)
+	path, args := string(l.Path), stringsOf(l.Args)
+	pid, err = syscall.ForkExec(path, args, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
 		// A script without a first line that names its interpreter.
 		const shell = "/bin/sh"
-		pid, err = syscall.ForkExec(shell, append([]string{shell, c.Path}, c.Args[1:]...), attr)
+		pid, err = syscall.ForkExec(shell, append([]string{shell, path}, args[1:]...), attr)
 	}
 	return pid, err
 }

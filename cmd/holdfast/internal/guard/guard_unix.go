@@ -3,7 +3,7 @@
 package guard
 
 import (
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -78,7 +78,7 @@ func start(c *cgroup, inNamespace bool, attr *syscall.SysProcAttr) (*Guard, erro
 		cgroup:  c,
 		whole:   inNamespace,
 	}
-	g.orders.to = gob.NewEncoder(g.socket)
+	g.orders.to = json.NewEncoder(g.socket)
 	go receive(g.socket, g.reports)
 	go g.keepAwake()
 	return g, nil
@@ -126,7 +126,7 @@ func (g *Guard) Run(c Command) error {
 	g.lenient, g.deadline, g.marks = c.Lenient, c.Deadline, c.Marks
 	g.mu.Unlock()
 	g.cgroup.sweep() // while this run waited, another guard may have been killed
-	g.orders.send(order{Run: &c})
+	g.orders.send(order{Run: launchOf(c)})
 	r, open := <-g.reports
 	switch {
 	case !open: // killed, perhaps between the start and the report
@@ -208,7 +208,7 @@ func (g *Guard) watch() {
 				g.events <- Event{Ended: g.clear()}
 				return
 			}
-			g.events <- r.Event
+			g.events <- Event{Unkillable: r.Unkillable, Stopped: r.Stopped, Continued: r.Continued, Ended: r.Ended}
 			if r.Ended != nil {
 				return
 			}

@@ -3,7 +3,7 @@
 package guard
 
 import (
-	"encoding/gob"
+	"encoding/json"
 	"fmt"
 	"io"
 	"syscall"
@@ -26,28 +26,67 @@ func parseInherited(text string) (i inherited, err error) {
 
 // order is what the program sends to the guard.
 type order struct {
-	Run      *Command
-	Deadline time.Duration  // the new one
-	End      bool           // ask the command to end
-	Kill     bool           // end it at once
-	Signal   syscall.Signal // to the command's group
-	Done     bool           // the program needs no successor any more
+	Run      *launch        `json:",omitempty"`
+	Deadline time.Duration  `json:",omitempty"` // the new one
+	End      bool           `json:",omitempty"` // ask the command to end
+	Kill     bool           `json:",omitempty"`
+	Signal   syscall.Signal `json:",omitempty"` // to the command's group
+	Done     bool           `json:",omitempty"` // the program needs no successor any more
+}
+
+// launch is a Command for JSON. Its strings need not be UTF-8, so they travel as
+// bytes.
+type launch struct {
+	Path       []byte
+	Args, Env  [][]byte
+	Deadline   time.Duration
+	KillAfter  time.Duration
+	Lenient    bool       `json:",omitempty"`
+	Foreground bool       `json:",omitempty"`
+	Marks      []string   `json:",omitempty"`
+	Successor  *Successor `json:",omitempty"`
 }
 
 // report is what the guard sends to the program.
 type report struct {
-	Started int           // the command's process ID
-	Failed  syscall.Errno // why it could not be started
-	Late    bool          // it was not started: its deadline had passed
-	Event
+	Started    int            `json:",omitempty"` // the command's process ID
+	Failed     syscall.Errno  `json:",omitempty"` // why it could not be started
+	Late       bool           `json:",omitempty"` // it was not started: its deadline had passed
+	Unkillable *Unkillable    `json:",omitempty"`
+	Stopped    syscall.Signal `json:",omitempty"`
+	Continued  bool           `json:",omitempty"`
+	Ended      *Result        `json:",omitempty"`
+}
+
+func launchOf(c Command) *launch {
+	return &launch{
+		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
+		Deadline: c.Deadline, KillAfter: c.KillAfter, Lenient: c.Lenient, Foreground: c.Foreground,
+		Marks: c.Marks, Successor: c.Successor,
+	}
+}
+
+func bytesOf(texts []string) [][]byte {
+	bs := make([][]byte, len(texts))
+	for i, t := range texts {
+		bs[i] = []byte(t)
+	}
+	return bs
+}
+
+func stringsOf(bs [][]byte) []string {
+	texts := make([]string, len(bs))
+	for i, b := range bs {
+		texts[i] = string(b)
+	}
+	return texts
 }
 
 // receive decodes messages into the channel. It closes the channel when the other
-// end was closed or its process has died. The messages are of encoding/gob, which keeps
-// strings that are not UTF-8.
+// end was closed or its process has died.
 func receive[T any](from io.Reader, to chan<- T) {
 	defer close(to)
-	for d := gob.NewDecoder(from); ; {
+	for d := json.NewDecoder(from); ; {
 		var message T
 		if d.Decode(&message) != nil {
 			return

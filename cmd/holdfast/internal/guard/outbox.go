@@ -3,14 +3,14 @@
 package guard
 
 import (
-	"encoding/gob"
+	"encoding/json"
 	"sync"
 )
 
 // outbox sends messages in their order. Nobody waits for the other end to read them: it may
 // be stopped, and no deadline waits for it.
 type outbox[T any] struct {
-	to *gob.Encoder
+	to *json.Encoder
 
 	mu     sync.Mutex
 	unsent []T
