@@ -153,7 +153,7 @@ func (a *answerJSON) ends(st *statement, refs int, all []outcome) (why string) {
 			continue
 		case end == endless:
 			all[i].end = model.NoEnd
-		case end > a.Time:
+		case end > a.Time && end <= maxMillis:
 			all[i].end = model.Time(end) * 1000
 		default:
 			return fmt.Sprintf("end %d", end)
@@ -161,7 +161,7 @@ func (a *answerJSON) ends(st *statement, refs int, all []outcome) (why string) {
 		all[i].found, found = true, true
 	}
 	switch {
-	case st == release:
+	case st == release && !a.Placed:
 		return ""
 	case found == a.Placed, a.Placed && st != acquire:
 		return fmt.Sprintf("it stored a hold: %v, and a place: %v", found, a.Placed)

@@ -26,7 +26,11 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		case o.found:
 			results[i] = driver.RenewResult{Left: o.left(), Waiters: o.waiters}
 		case o.err == nil:
-			results[i].Err = fmt.Errorf("hold of %q by lock ID %q: %w", qs[i].Resource, qs[i].LockID, driver.ErrLost)
+			_, r := model.Renew(o.record, o.now, qs[i])
+			if r.Err == nil { // an answer to another request has the hold
+				r.Err = s.wrap(fmt.Errorf("the server did not renew the hold of %q, which is in the document that it returned", qs[i].Resource))
+			}
+			results[i].Err = r.Err
 		}
 	}
 	return results, nil
@@ -54,7 +58,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		asks, open = append(asks, ask{document: documentOf(q.Resource), ref: &ref}), append(open, i)
 	}
 	for i, o := range s.apply(ctx, release, asks) {
-		results[open[i]] = released(o, qs[open[i]])
+		results[open[i]] = s.released(o, qs[open[i]])
 	}
 	return results, nil
 }
@@ -78,9 +82,13 @@ func (s *Store) findByLockID(ctx context.Context, ref *refParams, resource strin
 }
 
 // released returns the result of a release, from its answer.
-func released(o outcome, q driver.ReleaseRequest) driver.ReleaseResult {
+func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResult {
 	r := driver.ReleaseResult{Found: o.found, Err: o.err}
 	if o.err != nil || o.stored || q.HoldID.IsZero() && !q.Place.IsZero() {
+		return r
+	}
+	if _, there, _ := model.Release(o.record, o.now, q); there && !q.HoldID.IsZero() {
+		r.Err = s.wrap(fmt.Errorf("the server did not release the hold of %q, which is in the document that it returned", q.Resource))
 		return r
 	}
 	// A program without hold IDs may have made the hold its own.

@@ -20,12 +20,36 @@ func TestRefusalThatIsStored(t *testing.T) {
 		len(refused.Ahead) != 1 || refused.Ahead[0].LockID != "c" || refused.Ahead[0].Left != time.Hour || refused.RetryAfter != time.Hour {
 		t.Errorf("refused with %+v, %v", refused, err)
 	}
-	granted := strings.Replace(refusedAt(0, held("b"), ""), "[-1]", fmt.Sprintf("[%d]", nowMillis+1000), 1)
-	if _, err := New(always(200, granted), nil).Acquire(t.Context(), q); err == nil || errors.Is(err, driver.ErrHeld) {
-		t.Errorf("granted as well: error %v", err)
+	for name, answer := range map[string]string{
+		"granted as well":    strings.Replace(refusedAt(0, held("b"), ""), "[-1]", fmt.Sprintf("[%d]", nowMillis+1000), 1),
+		"nothing in the way": refusedAt(0, "", ""),
+		"its own hold":       refusedAt(0, held("a"), ""),
+	} {
+		if _, err := New(always(200, answer), nil).Acquire(t.Context(), q); err == nil || errors.Is(err, driver.ErrHeld) {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
-	rs, err := New(always(200, refusedAt(0, held("a"), "")), nil).Renew(t.Context(), renewals("a"))
-	if err != nil || rs[0].Err == nil || errors.Is(rs[0].Err, driver.ErrLost) {
-		t.Errorf("a renewal with that answer: %+v, %v", rs, err)
+}
+
+// The answer to another request, which a proxy or a client has mixed up, makes no hold lost
+// or released that is in it.
+func TestAnswersToOtherRequests(t *testing.T) {
+	for name, answer := range map[string]string{
+		"nothing was stored":  reply(noop, held("a"), ""),
+		"a place was stored":  refusedAt(0, held("a"), ""),
+		"an end out of reach": bulk(fmt.Sprintf(`{"_index":"i","_id":"r","status":200,"result":"updated","get":{"_source":{"holdfast":{"answer":{"time":%d,"token":%d,"ends":[9223372036854775]}}}}}`, nowMillis, token)),
+	} {
+		s := New(always(200, answer), nil)
+		renewed, err := s.Renew(t.Context(), renewals("a"))
+		if err != nil || renewed[0].Err == nil || errors.Is(renewed[0].Err, driver.ErrLost) {
+			t.Errorf("%s: renewed %+v, error %v", name, renewed, err)
+		}
+		released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: renewals("a")[0].HoldRef}})
+		if err != nil || released[0].Err == nil {
+			t.Errorf("%s: released %+v, error %v", name, released, err)
+		}
+		if g, err := s.Acquire(t.Context(), request("r", "a")); err == nil || errors.Is(err, driver.ErrHeld) {
+			t.Errorf("%s: granted %+v, error %v", name, g, err)
+		}
 	}
 }
