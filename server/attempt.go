@@ -96,7 +96,7 @@ var errNoResult = errors.New("the store left out the result")
 
 // definite reports whether the error says that the request was not applied.
 func definite(err error) bool {
-	return errors.Is(err, errNotSent) || wire.KindOf(err) != wire.KindUnknown || errors.Is(err, driver.ErrLost)
+	return errors.Is(err, errNotSent) || driver.Definite(err)
 }
 
 // safeFor returns for how long the caller may act as holder from when it sent its request:

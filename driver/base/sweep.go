@@ -55,7 +55,8 @@ func (w *sweep) chunk() int {
 	return chunk
 }
 
-// flush decides again which holds and records are due, and counts what is certainly gone. It returns false if the sweep cannot go on.
+// flush decides again which holds and records are due, and counts what is certainly gone. It
+// returns false if the sweep cannot go on.
 func (w *sweep) flush(ctx context.Context) bool {
 	if len(w.names) == 0 {
 		return true

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // How often and how soon a change is decided again because another change came first.
@@ -149,14 +150,7 @@ func pause(ctx context.Context, try int, urgent bool, took time.Duration) error 
 	if !urgent {
 		most = took << min(try, 10)
 	}
-	t := time.NewTimer(rand.N(min(max(most, time.Microsecond), maxPause)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return backoff.Wait(ctx, rand.N(min(max(most, time.Microsecond), maxPause)))
 }
 
 // Scan implements base.Backend.
