@@ -68,7 +68,9 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	q.Place = driver.PlaceID{} // the places that the server returned are all ahead
 	held := model.Refused(o.record, o.now, q)
 	held.Position, held.Waiters = o.position, o.waiters
-	own := func(h driver.Status) bool { return h.HoldID == q.HoldID && h.LockID == q.LockID && !h.Released && h.Live() }
+	own := func(h driver.Status) bool {
+		return h.HoldID == q.HoldID && h.LockID == q.LockID && !h.Released && h.Live()
+	}
 	if len(held.Holders)+len(held.Ahead) == 0 || slices.ContainsFunc(held.Holders, own) {
 		return driver.Grant{}, s.wrap(fmt.Errorf("the server did not grant %q, although nothing in the document that it returned is in the way", q.Resource))
 	}
