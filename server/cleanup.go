@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,9 @@ const (
 	cleanFirst, cleanLimit = 10 * time.Millisecond, 10 * time.Second
 	// mostOrphans bounds the memory. What is beyond ends by its TTL.
 	mostOrphans = 10_000
-	// cleanBatch is how many are released by one call.
-	cleanBatch = 500
+	// cleanBatch is how many are released by one call. They are few, because each hold is
+	// looked at before.
+	cleanBatch = 50
 	// cleanClosing is how long Close waits for it.
 	cleanClosing = 3 * time.Second
 )
@@ -39,6 +41,7 @@ type cleaner struct {
 type orphan struct {
 	key     waiterKey
 	q       driver.ReleaseRequest
+	endless bool      // the server itself renews the hold
 	unknown int       // attempts that may be applied, now or later; 0: there is only a place
 	until   time.Time // when the hold has ended by itself
 	due     time.Time
@@ -74,7 +77,10 @@ func (a *acquisition) orphan(q driver.ReleaseRequest, unknown int) {
 	if a.q.TTL == driver.Forever {
 		ttl = cleanMost
 	}
-	a.x.s.cleaner.add(&orphan{key: a.waiterKey(), q: q, unknown: unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
+	a.x.s.cleaner.add(&orphan{
+		key: a.waiterKey(), q: q, endless: a.q.TTL == driver.Forever, unknown: unknown,
+		until: now.Add(ttl), due: now, pause: cleanFirst,
+	})
 }
 
 func (c *cleaner) add(o *orphan) {
@@ -100,16 +106,14 @@ func (c *cleaner) forget(key waiterKey) {
 	delete(c.orphans, key)
 }
 
-// spare ends the clean-up of a hold that was renewed through this server: somebody has found it
-// by its lock ID, and uses it. Its place is given up all the same. A renewal at another server,
-// or at the store, is not known here: who shares a lock ID with an acquire that had no answer
-// may then lose the lock, and learns it by the next renewal.
+// spare ends the clean-up of a hold that was renewed: somebody has found it by its lock ID, and
+// uses it. Its place is given up all the same.
 func (c *cleaner) spare(key waiterKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.orphans[key]
 	switch {
-	case o == nil:
+	case o == nil || o.unknown == 0:
 	case o.q.Place.IsZero():
 		delete(c.orphans, key)
 	default:
@@ -163,6 +167,10 @@ func (c *cleaner) due(now time.Time) (batch []*orphan, next time.Time, more bool
 }
 
 func (c *cleaner) release(batch []*orphan) {
+	batch = c.unused(batch)
+	if len(batch) == 0 {
+		return
+	}
 	qs := make([]driver.ReleaseRequest, len(batch))
 	for i, o := range batch {
 		qs[i] = o.q
@@ -172,7 +180,6 @@ func (c *cleaner) release(batch []*orphan) {
 	sent := time.Now()
 	results, err := c.s.store.Release(ctx, qs)
 	c.s.opts.Observer.storeCall(c.s.life, "release", sent, ofBatch(results, err))
-	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, o := range batch {
@@ -187,22 +194,71 @@ func (c *cleaner) release(batch []*orphan) {
 				continue
 			}
 		}
-		o.due = now.Add(o.pause/2 + rand.N(o.pause))
-		o.pause = min(2*o.pause, cleanLimit)
+		o.postpone()
 	}
 }
 
-// close waits for a moment until all is released, and ends the releases.
+// unused returns what of the batch is still to be released: not the holds that were renewed,
+// through another server or at the store, and not those whose acquires have come again. A
+// renewal between this look and the release is not seen: then that program loses the lock, and
+// learns it by its next renewal.
+func (c *cleaner) unused(batch []*orphan) (left []*orphan) {
+	var failed error
+	for _, o := range batch {
+		used := false
+		if o.unknown > 0 && !o.endless && failed == nil {
+			used, failed = c.isRenewed(o.q.HoldRef)
+		}
+		switch {
+		case failed != nil:
+			c.mu.Lock()
+			o.postpone()
+			c.mu.Unlock()
+		case used:
+			c.spare(o.key)
+		default:
+			left = append(left, o)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(left, func(o *orphan) bool { return c.orphans[o.key] != o })
+}
+
+// isRenewed reports whether the store has the hold, and it was renewed.
+func (c *cleaner) isRenewed(ref driver.HoldRef) (bool, error) {
+	ctx, cancel := context.WithTimeout(c.s.life, c.s.opts.StoreTimeout)
+	defer cancel()
+	for h, err := range c.s.store.List(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID}) {
+		if err != nil || h.HoldID == ref.HoldID {
+			return !h.Renewed.IsZero(), err
+		}
+	}
+	return false, nil
+}
+
+// postpone sets when the orphan is released again. c.mu is held.
+func (o *orphan) postpone() {
+	o.due = time.Now().Add(o.pause/2 + rand.N(o.pause))
+	o.pause = min(2*o.pause, cleanLimit)
+}
+
+// close tries all once more at once, waits for a moment until all is released, and ends the
+// releases.
 func (c *cleaner) close() {
 	timer := time.NewTimer(cleanClosing)
 	defer timer.Stop()
 	c.mu.Lock()
 	c.closed = true
 	idle := c.idle
+	for _, o := range c.orphans {
+		o.due, o.pause = time.Now(), cleanFirst
+	}
 	c.mu.Unlock()
 	if idle == nil {
 		return
 	}
+	invite(c.wake)
 	select {
 	case <-idle:
 	case <-timer.C:

@@ -277,22 +277,31 @@ func TestCleanUpIsRepeated(t *testing.T) {
 }
 
 // A hold that was granted without an answer is not released once somebody has found it by its
-// lock ID, and has renewed it through the server. Its place is.
+// lock ID, and has renewed it, wherever. Its place is.
 func TestCleanUpSparesWhatIsUsed(t *testing.T) {
-	for name, waits := range map[string]bool{"at once": false, "a wait with a place": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		waits, elsewhere, lost bool // lost: the answer to the renewal
+	}{
+		{name: "at once"},
+		{name: "a wait with a place", waits: true},
+		{name: "through another server", elsewhere: true},
+		{name: "a wait with a place, through another server", waits: true, elsewhere: true},
+		{name: "without an answer", lost: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var silent, down atomic.Bool
+				var silent, down, lost atomic.Bool
 				direct := memlock.New(nil)
 				store := faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
 					return drivertest.Fault{
-						LoseReply:   c.Op == drivertest.Acquire && silent.Load(),
+						LoseReply:   c.Op == drivertest.Acquire && silent.Load() || c.Op == drivertest.Renew && lost.Load(),
 						LoseRequest: c.Op == drivertest.Release && down.Load(),
 					}
 				})
-				s := newSite(t, store, nil)
+				s, other := newSite(t, store, nil), newSite(t, store, nil)
 				q := wire.AcquireRequest{Resource: "r", LockID: "l", TTLMs: 60_000}
-				if waits {
+				if c.waits {
 					holder := s.acquire(wire.AcquireRequest{Resource: "r"})
 					q.WaitMs, q.Fair = 20_000, true
 					ctx, cancel := context.WithCancel(t.Context())
@@ -317,7 +326,12 @@ func TestCleanUpSparesWhatIsUsed(t *testing.T) {
 				if len(found) != 1 || found[0].LockID != "l" {
 					t.Fatalf("%+v", found)
 				}
-				s.renew(wire.RefOfHold(found[0].Ref()), 600_000)
+				at := s
+				if c.elsewhere {
+					at = other
+				}
+				lost.Store(c.lost)
+				at.renew(wire.RefOfHold(found[0].Ref()), 600_000)
 				down.Store(false)
 				time.Sleep(9 * time.Minute)
 				if holds := stored(t, direct, "r"); len(holds) != 1 || holds[0].Token != found[0].Token {
@@ -329,6 +343,30 @@ func TestCleanUpSparesWhatIsUsed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is owed when the server ends is tried once more, although its next time has not come.
+func TestCloseCleansUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		direct := memlock.New(nil)
+		s := newSite(t, faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{
+				LoseReply:   c.Op == drivertest.Acquire && down.Load(),
+				LoseRequest: c.Op == drivertest.Release && down.Load(),
+			}
+		}), nil)
+		down.Store(true)
+		mustBe(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000}), wire.KindUnknown)
+		time.Sleep(40 * time.Second) // the pauses have become long
+		down.Store(false)
+		if err := s.Server.Close(); err != nil {
+			t.Error(err)
+		}
+		if holds := stored(t, direct, "r"); len(holds) != 0 {
+			t.Errorf("%+v", holds)
+		}
+	})
 }
 
 // A caller that gives up its wait and comes again with the same hold ID keeps what it is granted
