@@ -53,6 +53,9 @@ func newForeignDir(t *testing.T) foreignDir {
 	if out, err := (foreignDir{t, dir}).command("./asroot", "--reuid", "0", "id", "-u").Output(); err != nil || string(out) != "0\n" {
 		t.Skipf("needs a folder for setuid programs: %s, %v", out, err)
 	}
+	if err := (foreignDir{t, dir}).command("cat", "/proc/1/stat").Run(); err != nil {
+		t.Skip("needs a /proc that shows the processes of others: it is mounted with hidepid")
+	}
 	return foreignDir{t, dir}
 }
 

@@ -43,6 +43,7 @@ func TestRedisKeysGoWithTheTest(t *testing.T) {
 }
 
 func TestPostgresDatabaseGoesWithTheTest(t *testing.T) {
+	engines.Postgres(t)
 	var url string
 	t.Run("inner", func(t *testing.T) {
 		url = engines.PostgresDatabase(t)

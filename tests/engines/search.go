@@ -160,8 +160,13 @@ func NewElasticsearch(t testing.TB) *SearchServer {
 // SearchServers runs a test with NewOpenSearch(t) and with NewElasticsearch(t).
 func SearchServers(t *testing.T, test func(t *testing.T, s *SearchServer)) {
 	t.Helper()
-	for _, k := range searchKinds {
-		t.Run(k.name, func(t *testing.T) { test(t, newSearchServer(t, k)) })
+	for i, k := range searchKinds {
+		t.Run(k.name, func(t *testing.T) {
+			if i > 0 {
+				thorough.Test(t, "once more on "+k.name)
+			}
+			test(t, newSearchServer(t, k))
+		})
 	}
 }
 
