@@ -45,16 +45,35 @@ help: ## this list
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
 SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
-test: ## go vet and go test -race -short of every module; TESTFLAGS go to go test. PART=4 also runs one in four of the thorough tests, chosen by the commit
-	@$(SUITE) $(if $(PART),gate -of $(PART),test $(TESTFLAGS))
+.PHONY: test test-all test-nightly thorough part stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
+test: ## the tests of every module but the thorough ones, in minutes; TESTFLAGS go to go test
+	@$(SUITE) test $(TESTFLAGS)
 
-test-all: ## all that can be run in some two hours: the thorough tests too, and what follows with all of its rounds
-	@$(SUITE) all $(TESTFLAGS)
+thorough: ## all tests under the race detector, the thorough ones too; FOLDERS is an expression, such as 'tests/pglock'
+	@$(SUITE) all $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
+
+test-all: thorough ## all that can be run in some two hours: the thorough tests, and what follows with all of its rounds
 	@$(MAKE) fuzz schedules crash chaos clients alerts interop faults SCHEDULES=1m
 
-test-nightly: ## make test-all with the newest OpenSearch, where its tests start one; needs pip
+test-nightly: ## the thorough tests with the newest OpenSearch, where its tests start one; needs pip
 	@export HOLDFAST_TEST_NEWER=1; $(SUITE) all $(TESTFLAGS)
+
+# What takes too long for every change, in parts of some five minutes each. The gate runs one
+# of them: the commit chooses, so that all run every few commits.
+part-1 = fuzz FUZZTIME=100000x
+part-2 = schedules crash chaos thorough SCHEDULES=30s KILLS=300 ROUNDS=60 FOLDERS='\.|sqlitelock|driver/.*'
+part-3 = interop-mongolock interop-mongodoc thorough RACES=5000 FOLDERS='tests/(mongolock|mongofence|mongolockcompat)'
+part-4 = interop-eslock clients alerts RACES=5000
+part-5 = faults bench-small RUN=TestFaults STORE=sqlite,redis,postgres,mongodb,serve,opensearch,mongodoc-flag,serve-redis
+part-6 = faults release-check packages packages-check RUN=TestFaults ONLY=linux_amd64 STORE=elasticsearch,opensearch-cluster,redis-sentinel,redis-sentinel-replica,postgres-standby,mongodoc-ttl,mongodoc-value,serve-sqlite
+part-7 = thorough FOLDERS='tests/(campaign|queue|openapi)(/.*)?'
+part-8 = thorough FOLDERS='tests/(pglock|pgfence|redislock|recipes)'
+part-9 = thorough FOLDERS='tests/(eslock|eslockcompat|esfence|linear)'
+part-10 = thorough FOLDERS='tests/(mongodoc|httplock|httpfence|engines)'
+part-11 = thorough FOLDERS='tests/(mutants|adapters|observe|interop)(/.*)?|(otel|prom)holdfast'
+part-12 = thorough FOLDERS='cmd/.*|tests/browser'
+part: ## one of the twelve parts of what takes long: make part N=7
+	$(MAKE) $(or $(part-$(N)),$(error N is 1 to 12: make part N=7))
 
 # Each store has its tests beside it and, where they ask a server, in tests.
 STRESSED ?= \.|driver/.*|memlock|.*lock|cmd/holdfast(/.*)?
@@ -104,7 +123,7 @@ interop-eslock:
 	$(INTEROP)/eslock -args -interop.rounds=$$(($(RACES) / 5))
 
 STORE ?= sqlite,redis,redis-sentinel,redis-sentinel-replica,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch,serve,serve-redis,serve-sqlite
-FAULTS = mkdir -p .cache/faults && cd tests && go test -count=1 -v -timeout 180m ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
+FAULTS = mkdir -p .cache/faults && cd tests && go test -count=1 -v -timeout 180m $(if $(RUN),-run '$(RUN)') ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
 
 faults: ## lets processes take locks for 15 s in each STORE (all) while everything around them fails, or FAULT alone, from SEED (any)
 	$(FAULTS) -campaign=15s
@@ -133,9 +152,10 @@ bench-serve: ## the same for holdfast serve, beside its stores and etcd
 bench-dashboard: ## what it costs holdfast serve and its stores when somebody watches the dashboard; some fourteen minutes
 	cd tests/bench && status=0; go run . -dashboard -keep ../../docs/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
 
-# These send by themselves what a store or an old program sends, which may change.
-bench-small: ## tries, without a verdict, that the measurements which repeat a store's statements still can
-	cd tests/bench && go run . -small -run 'pair|peers|commands|search-old'
+# A measurement that nobody tries does not go on when what it measures changes.
+bench-small: ## tries each measurement in one short round, without a verdict
+	@go -C tests/bench build -o $(CURDIR)/.cache/bench .
+	@cd tests/bench; for which in '' -serve -dashboard; do $(CURDIR)/.cache/bench -small $$which || exit 1; done
 
 ## -- checks
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -50,21 +51,53 @@ func TestScriptsOnServers(t *testing.T) {
 	}
 }
 
-// serverURL is that of the server in its variable; without one the test ends.
+// serverURL is that of the server in its variable, or of one that make test has started;
+// without one the test ends.
 func serverURL(t *testing.T, name string) *url.URL {
 	t.Helper()
 	variable := "HOLDFAST_TEST_" + strings.ToUpper(name) + "_URL"
-	server, err := driver.ParseURL(os.Getenv(variable))
+	text := os.Getenv(variable)
+	if engines := os.Getenv("HOLDFAST_TEST_ENGINES"); text == "" && engines != "" {
+		text = startedServer(t, engines, name)
+	}
+	if text == "" {
+		lacks(t, name, variable+" is not set; make engines says how to")
+	}
+	server, err := driver.ParseURL(text)
 	if err != nil {
 		t.Fatalf("%s: %v", variable, err)
 	}
-	if server.Host == "" {
-		if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), name) {
-			t.Fatalf("%s is not set, but HOLDFAST_REQUIRE has %s", variable, name)
-		}
-		t.Skipf("%s is not set; make test sets it, or make engines says how to", variable)
-	}
 	return server
+}
+
+// startedServer asks for a server at what make test has started.
+func startedServer(t *testing.T, engines, name string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, engines+name, nil)
+	check(t, err)
+	answer, err := http.DefaultClient.Do(request)
+	check(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	check(t, err)
+	switch said := strings.TrimSpace(string(text)); answer.StatusCode {
+	case http.StatusOK:
+		return said
+	case http.StatusNotFound:
+		lacks(t, name, said)
+	default:
+		t.Fatalf("%s: %s", answer.Status, said)
+	}
+	return ""
+}
+
+// lacks skips the test, or fails it where HOLDFAST_REQUIRE has the server.
+func lacks(t *testing.T, name, what string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), name) {
+		t.Fatalf("%s, but HOLDFAST_REQUIRE has %s", what, name)
+	}
+	t.Skip(what)
 }
 
 // testName is a name of a test's own that every server takes for what has locks.

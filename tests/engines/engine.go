@@ -2,18 +2,19 @@
 // when a test of the process first asks for it, is shared by the tests of that
 // process, and ends with it, however the process ends.
 //
-// For each kind of server there are two variables. HOLDFAST_TEST_NAME_URL is the
-// URL of a server to use instead, so that the same tests run on a real one.
-// HOLDFAST_REQUIRE, a list with commas, names the servers that must be
-// there: a test that cannot have its server is skipped, and fails where it is
-// named. The names are: mongodb, opensearch, elasticsearch, redis, postgres.
+// Variables change where servers come from. HOLDFAST_TEST_NAME_URL is the URL of a
+// server to use instead of one kind, so that the same tests run on a real one.
+// HOLDFAST_TEST_ENGINES is the URL of a process that starts servers for others, once
+// for all of them: see [Handler]. HOLDFAST_REQUIRE, a list with commas, names the
+// servers that must be there: a test that cannot have its server is skipped, and
+// fails where it is named. The names are: mongodb, opensearch, elasticsearch, redis,
+// postgres.
 package engines
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -39,9 +40,13 @@ type kind struct {
 	emulated func(url string) bool // nil where it never is
 
 	once    sync.Once
-	process *process // kept for as long as this process lives
+	process *process // kept for as long as this process lives; nil if it is another's
+	url     string
 	err     error
 }
+
+// Others is the variable with the URL of a process that starts servers for others.
+const Others = "HOLDFAST_TEST_ENGINES"
 
 var kinds = []*kind{mongoDB, openSearch, elasticsearch, redisKind, postgresKind}
 
@@ -57,11 +62,17 @@ func (k *kind) get(ctx context.Context) (Engine, error) {
 	if u := os.Getenv(k.variable()); u != "" {
 		return k.engine(u), nil
 	}
-	k.once.Do(func() { k.process, k.err = k.start(context.WithoutCancel(ctx)) })
+	k.once.Do(func() {
+		if others := os.Getenv(Others); others != "" {
+			k.url, k.err = k.ask(ctx, others)
+		} else if k.process, k.err = k.start(context.WithoutCancel(ctx)); k.err == nil {
+			k.url = k.process.url
+		}
+	})
 	if k.err != nil {
 		return Engine{}, k.err
 	}
-	return k.engine(k.process.url), nil
+	return k.engine(k.url), nil
 }
 
 // shared is get for a test. It ends the test if the server is not available.
@@ -98,42 +109,3 @@ func (k *kind) lack(t testing.TB, name string, err error, instead string) {
 // Name returns a name that nothing on a server has yet, for a database, a
 // collection, an index or a prefix of keys.
 func Name() string { return "holdfast_test_" + strings.ToLower(rand.Text()[:16]) }
-
-// Run starts one server of each kind, unless the variable of that names one, and
-// calls started with how each is reached, or lacks with why this machine cannot
-// have it. Then it calls ready, and returns when ctx is done; the servers that it
-// started end.
-func Run(ctx context.Context, started func(variable string, e Engine), lacks func(name string, why error), ready func()) error {
-	// All at once: each takes seconds.
-	var starting, ending sync.WaitGroup
-	defer ending.Wait()
-	processes, errs := make([]*process, len(kinds)), make([]error, len(kinds))
-	for i, k := range kinds {
-		if os.Getenv(k.variable()) == "" {
-			starting.Go(func() { processes[i], errs[i] = k.start(context.WithoutCancel(ctx)) })
-		}
-	}
-	starting.Wait()
-	for _, p := range processes {
-		if p != nil {
-			defer ending.Go(p.end)
-		}
-	}
-	for i, k := range kinds {
-		url := os.Getenv(k.variable())
-		_, lacking := errors.AsType[missing](errs[i])
-		switch {
-		case lacking:
-			lacks(k.name, errs[i])
-			continue
-		case errs[i] != nil:
-			return fmt.Errorf("%s: %w", k.name, errs[i])
-		case url == "":
-			url = processes[i].url
-		}
-		started(k.variable(), k.engine(url))
-	}
-	ready()
-	<-ctx.Done()
-	return nil
-}

@@ -23,7 +23,7 @@ func TestTestsEndWithTheSuite(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- testModule(ctx, newReport(t.Output()), modules.Module{}, ".", []string{"./testdata/hanging"})
+		done <- testModule(ctx, newReport(t.Output()), ".", modules.Module{}, nil, []string{"./testdata/hanging"})
 	}()
 	var text []byte
 	ask.Until(t, "the test begins", func() bool {

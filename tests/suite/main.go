@@ -1,27 +1,27 @@
-// Command suite runs the tests of every module in its own folder. It ends with what
-// was skipped, by name, with the commands that repeat what failed, and with counts.
+// Command suite runs the tests of every module in its own folder. It prints a line for
+// each package as it ends, and now and then what it waits for. It ends with what was
+// skipped, by name, with the commands that repeat what failed, and with counts.
 //
-//	suite test [FLAG…]    all tests but the thorough ones; the flags go to go test
-//	suite all [FLAG…]     all tests
-//	suite gate -of N      as test, and then one in N of the thorough tests, chosen by the commit
-//	suite stress [FLAG…]  tests many times under load
+//	suite test [FLAG…]                     all tests but the thorough ones; the flags go to go test
+//	suite all [-packages EXPR] [FLAG…]     all tests, of the folders that match
+//	suite stress [FLAG…]                   tests many times under load
 //
 // It needs nothing but Go and git, so that the first command in a fresh clone
 // is also the only one. HOLDFAST_REQUIRE, a list with commas, turns what would
 // be skipped into a failure: "race" (the race detector) and "modules" (the
 // modules' dependencies) are its words; the tests of stores know more.
 //
-// The servers that tests need are started once, for all modules.
+// The servers that tests need are started once, for all modules, when a test asks.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,30 +49,42 @@ func main() {
 
 func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want test, all, gate or stress")
+		return errors.New("want test, all or stress")
 	}
 	name, args := args[0], args[1:]
 	switch name {
 	case "stress":
 		return stress(ctx, args)
 	case "test":
-		return run(ctx, append([]string{"-short"}, args...), 0)
+		return run(ctx, true, everywhere, append([]string{"-short"}, args...))
 	case "all":
-		return run(ctx, args, 0)
-	case "gate":
-		flags := flag.NewFlagSet("suite gate", flag.ContinueOnError)
-		of := flags.Uint("of", 4, "run one in this many of the thorough tests")
-		if err := flags.Parse(args); err != nil {
-			return err
+		folders := everywhere
+		if len(args) > 1 && args[0] == "-packages" {
+			var err error
+			if folders, err = regexp.Compile("^(" + args[1] + ")$"); err != nil {
+				return err
+			}
+			args = args[2:]
 		}
-		return run(ctx, []string{"-short"}, max(1, *of))
+		return run(ctx, false, folders, args)
 	}
-	return fmt.Errorf("%q is none of test, all, gate and stress", name)
+	return fmt.Errorf("%q is none of test, all and stress", name)
 }
 
-// run runs the tests of all modules, and then, unless of is 0, one in of those that
-// -short left out.
-func run(ctx context.Context, args []string, of uint) error {
+var (
+	everywhere = regexp.MustCompile("")
+	// heavy are modules whose tests compile libraries for minutes. A quick run leaves
+	// them out.
+	heavy = []string{"otelholdfast", "promholdfast", "tests/adapters", "tests/browser", "tests/observe"}
+	// shared matches folders in which goroutines share state. A quick run uses the race
+	// detector, which makes tests several times as slow, only there: behind the other
+	// tests a server decides, and the code that asks it is the same.
+	shared = regexp.MustCompile(`^(\.|adapt|driver|fence|httplock|internal|memlock|observe|server|sqlitelock)(/|$)`)
+)
+
+// run runs the tests of the folders that match, in all modules. A quick run does with
+// less where little is lost.
+func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string) error {
 	root, err := modules.Root(ctx)
 	if err != nil {
 		return err
@@ -82,40 +94,63 @@ func run(ctx context.Context, args []string, of uint) error {
 		return err
 	}
 	r := newReport(os.Stdout)
-	var race []string
-	if err := raceWorks(ctx); err == nil {
-		race = []string{"-race"}
-	} else if err := skip(r, "race", "the race detector: "+err.Error()); err != nil {
-		return err
+	raceFlag := []string{"-race"}
+	if err := raceWorks(ctx); err != nil {
+		if err := skip(r, "race", "the race detector: "+err.Error()); err != nil {
+			return err
+		}
+		raceFlag = nil
 	}
-	stop, err := startServers(ctx, root)
-	if err != nil {
-		return fmt.Errorf("starting servers: %w", err)
-	}
-	defer stop()
+	engines := goStartEngines(ctx, root)
+	defer engines.stop()
 	began := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go r.waits(ctx)
 	var jobs []job
-	for _, m := range slices.Backward(all) { // module tests, the last but one, takes longest: it begins early
-		if m.Dir == modules.Bench {
+	slices.SortStableFunc(all, func(a, b modules.Module) int { return rank(a) - rank(b) })
+	for _, m := range all {
+		switch {
+		case m.Dir == modules.Bench:
+			continue
+		case quick && slices.Contains(heavy, m.Dir):
+			r.leaveOut(m)
 			continue
 		}
 		jobs = append(jobs, func(ctx context.Context) error {
-			dir := filepath.Join(root, m.Dir)
-			if ok, err := prepare(ctx, r, dir); err != nil || !ok {
+			packages, err := packagesOf(ctx, r, root, m)
+			if err != nil {
 				return err
 			}
-			return testModule(ctx, r, m, dir, slices.Concat(race, args, []string{"./..."}))
+			if m.Dir != "." { // which needs no server
+				if err := engines.wait(); err != nil {
+					return fmt.Errorf("starting servers: %w", err)
+				}
+			}
+			var plain, raced []string
+			for _, pkg := range packages {
+				switch folder := folderOf(m, pkg); {
+				case !folders.MatchString(folder):
+				case quick && !shared.MatchString(folder):
+					plain = append(plain, pkg)
+				default:
+					raced = append(raced, pkg)
+				}
+			}
+			if err := testModule(ctx, r, root, m, slices.Concat(raceFlag, args), raced); err != nil {
+				return err
+			}
+			return testModule(ctx, r, root, m, args, plain)
 		})
 	}
-	if err := runJobs(ctx, jobs); err != nil {
+	together := 2
+	if quick {
+		together = 3
+	}
+	if err := runJobs(ctx, together, jobs); err != nil {
 		return err
 	}
-	fmt.Printf("== the tests took %v\n", time.Since(began).Round(time.Second))
-	if of > 0 {
-		if err := runPart(ctx, r, root, all, race, of); err != nil {
-			return err
-		}
-	}
+	fmt.Printf("== the tests took %v%s\n", time.Since(began).Round(time.Second), processorTime())
 	r.close()
 	if r.failed > 0 {
 		return errors.New("tests failed")
@@ -123,14 +158,21 @@ func run(ctx context.Context, args []string, of uint) error {
 	return nil
 }
 
+// rank is when a module begins: what says most first, then what takes longest.
+func rank(m modules.Module) int {
+	order := []string{".", "tests", "cmd/holdfast", "sqlitelock"}
+	if i := slices.Index(order, m.Dir); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
 // job is one of the runs of go test.
 type job func(ctx context.Context) error
 
-// together is how many jobs run at the same time: many tests wait most of their time.
-const together = 2
-
-// runJobs runs all of them, or those before one of them returns an error.
-func runJobs(ctx context.Context, jobs []job) error {
+// runJobs runs all of them, or those before one of them returns an error. Some run
+// together: many tests wait most of their time.
+func runJobs(ctx context.Context, together int, jobs []job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	queue := make(chan job)
@@ -155,27 +197,41 @@ func runJobs(ctx context.Context, jobs []job) error {
 	return context.Cause(ctx)
 }
 
-// prepare downloads what a module needs and vets it. ok is false if it cannot be
-// tested.
-func prepare(ctx context.Context, r *report, dir string) (ok bool, _ error) {
+// packagesOf downloads what a module needs, and returns those of its packages that have
+// tests.
+func packagesOf(ctx context.Context, r *report, root string, m modules.Module) ([]string, error) {
+	dir := filepath.Join(root, m.Dir)
 	missing, err := missingDependencies(ctx, dir)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if missing != "" {
-		return false, skip(r, "modules", fmt.Sprintf("everything in %s: its dependencies cannot be downloaded (%s). With a network, or a GOPROXY that can be reached: cd %s && GOWORK=off go mod download", dir, missing, dir))
+		return nil, skip(r, "modules", fmt.Sprintf("everything in %s: its dependencies cannot be downloaded (%s). With a network, or a GOPROXY that can be reached: cd %s && GOWORK=off go mod download", dir, missing, dir))
 	}
-	vet := modules.Command(ctx, dir, "go", "vet", "./...")
-	vet.Stdout, vet.Stderr = os.Stdout, os.Stdout
-	if err := vet.Run(); err != nil {
-		r.fail()
-	}
-	return true, nil
+	return tested(ctx, root, m)
 }
 
-// testModule runs go test in a module's folder. Its packages were vetted.
-func testModule(ctx context.Context, r *report, m modules.Module, dir string, args []string) error {
-	test := modules.Command(ctx, dir, "go", append([]string{"test", "-json", "-vet=off", "-timeout", limit}, args...)...)
+// tested are the packages of a module that have tests.
+func tested(ctx context.Context, root string, m modules.Module) ([]string, error) {
+	list, err := modules.Output(ctx, filepath.Join(root, m.Dir), "go", "list", "-f",
+		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+	return strings.Fields(list), err
+}
+
+// folderOf is where a package of the module is, below the root.
+func folderOf(m modules.Module, pkg string) string {
+	return path.Join(m.Dir, strings.TrimPrefix(pkg, m.Path))
+}
+
+// testModule runs go test for packages of a module, in its folder.
+func testModule(ctx context.Context, r *report, root string, m modules.Module, args, packages []string) error {
+	if len(packages) == 0 {
+		return nil
+	}
+	args = slices.Concat([]string{"test", "-json", "-vet=off", "-timeout", limit}, args, packages)
+	test := modules.Command(ctx, filepath.Join(root, m.Dir), "go", args...)
+	// The race detector lets each program sleep for a second before it ends.
+	test.Env = append(test.Env, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	test.Stderr = os.Stderr
 	group(test)
 	events, err := test.StdoutPipe()

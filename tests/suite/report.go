@@ -2,13 +2,16 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
@@ -35,19 +38,18 @@ type report struct {
 	w        io.Writer
 	output   map[test][]string // of tests that have not ended
 	skipped  []*skipped
-	thorough []leftOut       // by -short
-	failures strings.Builder // what the tests printed that failed
-	passed   int             // tests and subtests
-	failed   int             // the same, and packages that failed outside a test
+	thorough int                  // tests that -short left out
+	leftOut  []string             // modules that were not tested
+	running  map[string]time.Time // packages, since when
+	failures strings.Builder      // what the tests printed that failed
+	passed   int                  // tests and subtests
+	failed   int                  // the same, and packages that failed outside a test
 	broken   map[string]bool
 	repeat   []string // the commands that run again what failed
 }
 
-// leftOut is a test of a module that did not run.
-type leftOut struct {
-	test
-	module modules.Module
-}
+// mostNamed is how many tests are named that were skipped for one reason.
+const mostNamed = 5
 
 // skipped is what was left out for one reason.
 type skipped struct {
@@ -60,11 +62,15 @@ func (s *skipped) String() string {
 	if s.pkg == "" {
 		return s.why
 	}
-	return s.pkg + "." + strings.Join(s.tests, ", ") + ": " + s.why
+	named, more := s.tests, ""
+	if n := len(named) - mostNamed; n > 0 {
+		named, more = named[:mostNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return s.pkg + "." + strings.Join(named, ", ") + more + ": " + s.why
 }
 
 func newReport(w io.Writer) *report {
-	return &report{w: w, output: make(map[test][]string), broken: make(map[string]bool)}
+	return &report{w: w, output: make(map[test][]string), broken: make(map[string]bool), running: make(map[string]time.Time)}
 }
 
 // fail counts a failure that is no test's.
@@ -79,6 +85,42 @@ func (r *report) skip(what string) {
 	defer r.mu.Unlock()
 	fmt.Fprintf(r.w, "SKIP %s\n", what)
 	r.skipped = append(r.skipped, &skipped{why: what})
+}
+
+// leaveOut notes that a module is not tested.
+func (r *report) leaveOut(m modules.Module) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leftOut = append(r.leftOut, m.Dir)
+}
+
+// waits prints now and then what is running, until ctx is done.
+func (r *report) waits(ctx context.Context) {
+	began := time.Now()
+	ticker := time.NewTicker(15 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			r.mu.Lock()
+			fmt.Fprintf(r.w, "-- after %v: %s\n", time.Since(began).Round(time.Second), r.doing())
+			r.mu.Unlock()
+		}
+	}
+}
+
+// doing says what is running. r.mu is held.
+func (r *report) doing() string {
+	var all []string
+	for _, pkg := range slices.SortedFunc(maps.Keys(r.running), func(a, b string) int { return r.running[a].Compare(r.running[b]) }) {
+		all = append(all, fmt.Sprintf("%s (%v)", pkg, time.Since(r.running[pkg]).Round(time.Second)))
+	}
+	if len(all) == 0 {
+		return "compiling"
+	}
+	return "running " + strings.Join(all, ", ")
 }
 
 // read takes the events of one run of go test in a module to their end. It returns how
@@ -110,6 +152,8 @@ func (r *report) take(line []byte, m modules.Module) (failed bool) {
 	}
 	t := test{e.Package, e.Test}
 	switch e.Action {
+	case "start":
+		r.running[e.Package] = time.Now()
 	case "build-output":
 		fmt.Fprint(r.w, e.Output)
 	case "output":
@@ -120,14 +164,18 @@ func (r *report) take(line []byte, m modules.Module) (failed bool) {
 			fmt.Fprint(r.w, e.Output) // without what go test says only because of -json
 		}
 	case "pass":
-		if e.Test != "" {
+		if e.Test == "" {
+			delete(r.running, e.Package)
+		} else {
 			r.passed++
 			delete(r.output, t)
 		}
 	case "skip":
-		if e.Test != "" {
+		if e.Test == "" {
+			delete(r.running, e.Package)
+		} else {
 			if why := reason(r.output[t]); strings.HasPrefix(why, thorough.Skipped) {
-				r.thorough = append(r.thorough, leftOut{t, m})
+				r.thorough++
 			} else {
 				r.note(t, why)
 			}
@@ -135,6 +183,7 @@ func (r *report) take(line []byte, m modules.Module) (failed bool) {
 		}
 	case "fail":
 		if e.Test == "" {
+			delete(r.running, e.Package)
 			r.failPackage(e.Package, m)
 		} else {
 			r.failed++
@@ -213,8 +262,8 @@ func (r *report) close() {
 			fmt.Fprintf(r.w, "  SKIP %s\n", what)
 		}
 	}
-	if len(r.thorough) > 0 {
-		fmt.Fprintf(r.w, "\n%d thorough tests were left out; make test-all runs them\n", len(r.thorough))
+	if r.thorough > 0 || len(r.leftOut) > 0 {
+		fmt.Fprintf(r.w, "\n%d thorough tests and the modules %s were left out; make test-all runs them\n", r.thorough, strings.Join(r.leftOut, ", "))
 	}
 	if r.failures.Len() > 0 {
 		fmt.Fprintf(r.w, "\nfailed:\n%s", &r.failures)

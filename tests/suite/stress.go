@@ -51,11 +51,11 @@ func stress(ctx context.Context, args []string) error {
 		return err
 	}
 	if slices.ContainsFunc(packages, func(p *stressed) bool { return strings.HasPrefix(p.folder, "tests/") }) {
-		stop, err := startServers(ctx, root)
-		if err != nil {
+		engines := goStartEngines(ctx, root)
+		defer engines.stop()
+		if err := engines.wait(); err != nil {
 			return fmt.Errorf("starting servers: %w", err)
 		}
-		defer stop()
 	}
 	queue := make(chan *stressed)
 	var workers sync.WaitGroup
@@ -98,19 +98,16 @@ func compile(ctx context.Context, root, to string, chosen *regexp.Regexp, race b
 		if m.Dir == modules.Bench {
 			continue
 		}
-		list, err := modules.Output(ctx, filepath.Join(root, m.Dir), "go", "list", "-f",
-			"{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}", "./...")
+		packages, err := tested(ctx, root, m)
 		if err != nil {
 			return nil, err
 		}
-		for dir := range strings.FieldsSeq(list) {
-			folder, err := filepath.Rel(root, dir)
-			if err != nil {
-				return nil, err
-			}
-			if folder = filepath.ToSlash(folder); !chosen.MatchString(folder) {
+		for _, pkg := range packages {
+			folder := folderOf(m, pkg)
+			if !chosen.MatchString(folder) {
 				continue
 			}
+			dir := filepath.Join(root, folder)
 			p := &stressed{folder: folder, dir: dir, tests: make(map[string]int)}
 			p.binary = filepath.Join(to, p.name()+".test")
 			if _, err := modules.Output(ctx, dir, "go", "test", fmt.Sprintf("-race=%v", race), "-c", "-o", p.binary, "."); err != nil {
