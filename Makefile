@@ -178,8 +178,8 @@ check-modules: ## tidy, replaces, go directives; the root module needs no other
 vet: ## go vet of every module
 	@$(call each,$(MODULES),go vet ./...)
 
-cross: ## go vet of every module, and a build of the command, for linux, darwin and windows, and for 32 bits
-	@$(call each,$(MODULES),GOOS=linux go vet ./...)
+# Lint has go vet for linux.
+cross: ## go vet of every module for darwin and windows, and builds of the command for these, linux and 32 bits
 	@for os in darwin windows; do \
 		$(call each,$(PORTABLE),GOOS=$$os go vet ./...); \
 	done

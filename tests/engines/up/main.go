@@ -23,12 +23,12 @@ func main() {
 	ask := flag.Bool("ask", false, "start what tests ask for, until standard input ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	run := all
 	if *ask {
 		run = asked
 	}
 	err := run(ctx)
+	stop()
 	engines.End()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "engines:", err)
