@@ -17,9 +17,9 @@ SBOM := $(CURDIR)/.cache/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
 
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod')))
 # The benchmarks are a program, not a part of the suite, and are not tidied.
-TESTED := $(filter-out tests/bench,$(MODULES))
+TESTED := $(filter-out lab/bench,$(MODULES))
 # These are tests that run on Linux, with libraries that take minutes to compile.
-PORTABLE := $(filter-out tests/observe tests/adapters tests/browser,$(MODULES))
+PORTABLE := $(filter-out lab/observe lab/adapters lab/browser,$(MODULES))
 
 TESTFLAGS ?=
 # A count, not a time: at the end of a time Go 1.26 fails now and then with "context
@@ -43,13 +43,13 @@ help: ## this list
 ## -- tests
 
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
-SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
+SUITE = go -C lab build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
 .PHONY: test test-all test-nightly thorough part stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
 test: ## the tests of every module but the thorough ones, in minutes; TESTFLAGS go to go test
 	@$(SUITE) test $(TESTFLAGS)
 
-thorough: ## all tests under the race detector, the thorough ones too; FOLDERS is an expression, such as 'tests/pglock'
+thorough: ## all tests under the race detector, the thorough ones too; FOLDERS is an expression, such as 'pglock/integration'
 	@$(SUITE) all $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
 test-all: thorough ## all that can be run in some two hours: the thorough tests, and what follows with all of its rounds
@@ -62,29 +62,29 @@ test-nightly: ## the thorough tests with the newest OpenSearch, where its tests 
 # of them: the commit chooses, so that all run every few commits.
 part-1 = fuzz FUZZTIME=100000x
 part-2 = schedules crash chaos thorough SCHEDULES=30s KILLS=300 ROUNDS=60 FOLDERS='\.|sqlitelock|driver/.*'
-part-3 = interop-mongolock interop-mongodoc thorough RACES=5000 FOLDERS='tests/(mongolock|mongofence|mongolockcompat)'
+part-3 = interop-mongolock interop-mongodoc thorough RACES=5000 FOLDERS='mongolock/integration(/(fence|dropin))?'
 part-4 = interop-eslock clients alerts RACES=5000
 part-5 = faults bench-small RUN=TestFaults STORE=sqlite,redis,postgres,mongodb,serve,opensearch,mongodoc-flag,serve-redis
 part-6 = faults release-check packages packages-check RUN=TestFaults ONLY=linux_amd64 STORE=elasticsearch,opensearch-cluster,redis-sentinel,redis-sentinel-replica,postgres-standby,mongodoc-ttl,mongodoc-value,serve-sqlite
-part-7 = thorough FOLDERS='tests/(campaign|queue|openapi)(/.*)?'
-part-8 = thorough FOLDERS='tests/(pglock|pgfence|redislock|recipes)'
-part-9 = thorough FOLDERS='tests/(eslock|eslockcompat|esfence|linear)'
-part-10 = thorough FOLDERS='tests/(mongodoc|httplock|httpfence|engines)'
-part-11 = thorough FOLDERS='tests/(mutants|adapters|observe|interop)(/.*)?|(otel|prom)holdfast'
-part-12 = thorough FOLDERS='cmd/.*|tests/browser'
+part-7 = thorough FOLDERS='lab/(campaign|queue|openapi)(/.*)?'
+part-8 = thorough FOLDERS='(pglock|redislock)/integration(/.*)?|lab/recipes'
+part-9 = thorough FOLDERS='eslock/integration(/.*)?|lab/linear'
+part-10 = thorough FOLDERS='mongolock/integration/mongodoc|httplock/integration|lab/(httpfence|engines)'
+part-11 = thorough FOLDERS='lab/(mutants|adapters|observe|interop)(/.*)?|(otel|prom)holdfast'
+part-12 = thorough FOLDERS='cmd/.*|lab/browser'
 part: ## one of the twelve parts of what takes long: make part N=7
 	$(MAKE) $(or $(part-$(N)),$(error N is 1 to 12: make part N=7))
 
-# Each store has its tests beside it and, where they ask a server, in tests.
+# Each store has its tests beside it; those that ask a server are in its folder integration.
 STRESSED ?= \.|driver/.*|memlock|.*lock|cmd/holdfast(/.*)?
 stress: ## runs each test of the folders STRESSED (root, drivertest, stores, command) N (200) times under load, or just those that RUN matches; RACE=false and SHORT=true for many more in the same time
 	@$(SUITE) stress -times $(or $(N),200) -race=$(or $(RACE),true) -short=$(or $(SHORT),false) -packages '$(STRESSED)' -run '$(RUN)'
 
 clients: ## tests eslock through the official clients of Elasticsearch and OpenSearch, which compile for minutes
-	cd tests && go test -race -count=1 -timeout 30m -tags officialclients ./esclients
+	cd lab && go test -race -count=1 -timeout 30m -tags officialclients ./esclients
 
 alerts: ## runs the alert rules of docs/observe on samples, with the engine of Prometheus, which compiles for minutes
-	cd tests/observe && go test -race -count=1 -timeout 30m -tags promqltest ./rules
+	cd lab/observe && go test -race -count=1 -timeout 30m -tags promqltest ./rules
 
 schedules: ## random schedules of Clients on bad networks, for SCHEDULES (1h)
 	go test -race -count=1 -v -timeout 0 -run '^TestSchedules$$' . -args -schedules.for=$(SCHEDULES)
@@ -110,7 +110,7 @@ crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 chaos: ## kills, stops and suspends the command holdfast while others wait, ROUNDS (200) times
 	cd cmd/holdfast && go test -count=1 -v -timeout 60m -run '^TestChaos$$' . -args -chaos.rounds=$(ROUNDS)
 
-INTEROP = cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$|Broken' ./interop
+INTEROP = cd lab && go test -race -count=1 -v -timeout 60m -run 'Races$$|Broken' ./interop
 interop: interop-mongolock interop-mongodoc interop-eslock ## races old programs against new ones for one resource, RACES (10000) times, and a fifth of that in each other old layout
 
 interop-mongolock:
@@ -123,7 +123,7 @@ interop-eslock:
 	$(INTEROP)/eslock -args -interop.rounds=$$(($(RACES) / 5))
 
 STORE ?= sqlite,redis,redis-sentinel,redis-sentinel-replica,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch,serve,serve-redis,serve-sqlite
-FAULTS = mkdir -p .cache/faults && cd tests && go test -count=1 -v -timeout 180m $(if $(RUN),-run '$(RUN)') ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
+FAULTS = mkdir -p .cache/faults && cd lab && go test -count=1 -v -timeout 180m $(if $(RUN),-run '$(RUN)') ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
 
 faults: ## lets processes take locks for 15 s in each STORE (all) while everything around them fails, or FAULT alone, from SEED (any)
 	$(FAULTS) -campaign=15s
@@ -134,28 +134,28 @@ faults-long: ## the same for 5 min in each STORE, about an hour in all
 # In the order of STORE, as tables have them.
 REPORTS ?= .cache/faults/*.json
 faults-kept: ## keeps REPORTS (.cache/faults/*.json) of campaigns as TABLE (long, copies, serve) of docs/faults.md, or one of them as its time line (LINE=true)
-	@go -C tests run ./campaign/keep $(if $(LINE),-line ../docs/faults-line.json,-to ../docs/faults.json -table '$(TABLE)') $(abspath $(wildcard $(REPORTS)))
-	@go -C tests/figures run .
+	@go -C lab run ./campaign/keep $(if $(LINE),-line ../docs/faults-line.json,-to ../docs/faults.json -table '$(TABLE)') $(abspath $(wildcard $(REPORTS)))
+	@go -C lab/figures run .
 
 soak: ## lets 200 workers take locks in four stores for SOAK (30m), and wants that they use no more in the end
-	cd tests && go test -count=1 -v -parallel 4 -timeout 180m -run '^TestSoak$$' ./campaign -args -soak=$(SOAK)
+	cd lab && go test -count=1 -v -parallel 4 -timeout 180m -run '^TestSoak$$' ./campaign -args -soak=$(SOAK)
 
 engines: ## starts the servers that tests need, for work by hand, and prints their URLs; Ctrl-C ends them
-	@go -C tests build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up
+	@go -C lab build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up
 
 bench: ## measures, compares with the targets and keeps the result in docs
-	cd tests/bench && status=0; go run . -keep ../../docs/performance.json || status=$$?; go -C ../figures run . && exit $$status
+	cd lab/bench && status=0; go run . -keep ../../docs/performance.json || status=$$?; go -C ../figures run . && exit $$status
 
 bench-serve: ## the same for holdfast serve, beside its stores and etcd
-	cd tests/bench && status=0; go run . -serve -keep ../../docs/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
+	cd lab/bench && status=0; go run . -serve -keep ../../docs/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
 
 bench-dashboard: ## what it costs holdfast serve and its stores when somebody watches the dashboard; some fourteen minutes
-	cd tests/bench && status=0; go run . -dashboard -keep ../../docs/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
+	cd lab/bench && status=0; go run . -dashboard -keep ../../docs/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
 
 # A measurement that nobody tries does not go on when what it measures changes.
 bench-small: ## tries each measurement in one short round, without a verdict
-	@go -C tests/bench build -o $(CURDIR)/.cache/bench .
-	@cd tests/bench; for which in '' -serve -dashboard; do $(CURDIR)/.cache/bench -small $$which || exit 1; done
+	@go -C lab/bench build -o $(CURDIR)/.cache/bench .
+	@cd lab/bench; for which in '' -serve -dashboard; do $(CURDIR)/.cache/bench -small $$which || exit 1; done
 
 ## -- checks
 
@@ -173,7 +173,7 @@ tidy: ## go mod tidy in every module but the benchmarks
 	@$(call each,$(TESTED),go mod tidy)
 
 check-modules: ## tidy, replaces, go directives; the root module needs no other
-	@go -C tests run ./modcheck
+	@go -C lab run ./modcheck
 
 vet: ## go vet of every module
 	@$(call each,$(MODULES),go vet ./...)
@@ -205,14 +205,14 @@ build: ## the command holdfast, in bin/
 	go -C cmd/holdfast build -o $(CURDIR)/bin/ .
 
 build-bench: ## the benchmarks, without running them
-	go -C tests/bench build -o /dev/null ./...
+	go -C lab/bench build -o /dev/null ./...
 
 # Of the last commit: a change that is not committed is in the binary, which then says so.
 packages: $(GORELEASER) $(SBOM) ## all that a release offers to install, in dist/; ONLY=linux_amd64 for this system alone
 	PATH="$(dir $(SBOM)):$$PATH" $(if $(ONLY),PACKAGES_TRIED_ONLY=true) $(GORELEASER) release --snapshot --clean
 
 packages-check: ## tries what make packages has made: unpacks it into empty roots and runs it there
-	HOLDFAST_PACKAGES=$(CURDIR)/dist go -C tests test -count=1 -v $(TESTFLAGS) ./install
+	HOLDFAST_PACKAGES=$(CURDIR)/dist go -C lab test -count=1 -v $(TESTFLAGS) ./install
 
 $(GORELEASER):
 	CGO_ENABLED=0 GOBIN=$(@D) go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
@@ -221,21 +221,21 @@ $(SBOM):
 	CGO_ENABLED=0 GOBIN=$(@D) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
 docs: ## runs the transcripts again and writes them, and the examples, into the documents; draws docs/figures and writes the tables of result files
-	@go -C tests run ./transcript
-	@go -C tests/figures run .
+	@go -C lab run ./transcript
+	@go -C lab/figures run .
 
 docs-check: ## fails if a document shows what does not happen, or a figure or table what no result file has
-	@go -C tests run ./transcript -check
-	@go -C tests/figures run . -check
+	@go -C lab run ./transcript -check
+	@go -C lab/figures run . -check
 
 pictures: ## records the terminals of docs/pictures again; needs root, tmux and npx
-	@go -C tests run ./pictures
+	@go -C lab run ./pictures
 
 pictures-browser: ## takes the pictures of the dashboard in docs/pictures again; needs Chromium
-	@cd tests/browser && HOLDFAST_REQUIRE=browser go test -count=1 -run '^TestPictures$$' . -args -pictures=$(CURDIR)/docs/pictures
+	@cd lab/browser && HOLDFAST_REQUIRE=browser go test -count=1 -run '^TestPictures$$' . -args -pictures=$(CURDIR)/docs/pictures
 
 release: ## proves VERSION=vX.Y.Z, then tags every module in this repository; pushes nothing
-	@go -C tests run ./release -version '$(VERSION)'
+	@go -C lab run ./release -version '$(VERSION)'
 
 release-check: ## proves that the working tree can be released: installs it as a user does
-	@go -C tests run ./release -check -version '$(VERSION)'
+	@go -C lab run ./release -check -version '$(VERSION)'

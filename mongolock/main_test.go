@@ -6,6 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 )
 
-// The tests that need a server are in tests/mongolock.
+// The tests that need a server are in mongolock/integration.
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -45,7 +45,7 @@ const (
 // TestCrash kills processes that change a file, at chosen moments. After each round
 // the file is sound and no record is damaged; confirmed changes are there; and a change
 // that was cut off is there as a whole or not at all, depending on the moment. Whether the
-// holds of killed processes exclude others is for TestFaults of tests/campaign.
+// holds of killed processes exclude others is for TestFaults of lab/campaign.
 func TestCrash(t *testing.T) {
 	lasting := newFile(t)
 	var order []int

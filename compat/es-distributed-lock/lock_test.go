@@ -21,7 +21,7 @@ import (
 )
 
 // These tests are about time, faults and what calls do at once, in memory; those
-// of documents and servers are in tests/eslockcompat.
+// of documents and servers are in eslock/integration/dropin.
 
 // bench is a store that a test can disturb, in a bubble.
 type bench struct {

@@ -14,7 +14,7 @@ import (
 type object = map[string]any
 
 // server stands in for a node: it keeps documents and does what the script says,
-// without looking at it. The script itself is tested on nodes, in tests/esfence.
+// without looking at it. The script itself is tested on nodes, in eslock/integration/fence.
 type server struct {
 	mu   sync.Mutex
 	docs map[string]object

@@ -1,6 +1,6 @@
 // Package leaktest fails a test binary that leaves goroutines behind. It is for
 // the modules that are released, whose users should not download a test library:
-// the module tests uses goleak.
+// the module lab uses goleak.
 package leaktest
 
 import (

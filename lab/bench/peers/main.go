@@ -1,0 +1,142 @@
+//go:build linux
+
+// Command peers measures holdfast run beside other programs that run a command under a
+// lock, in turns, and prints the rows of the tables in docs/performance.md:
+//
+//	cd lab/bench && GOWORK=off go run ./peers
+//
+// It measures the programs that are in PATH: flock, and etcd with etcdctl. It starts etcd
+// itself, on the loopback interface.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "holdfast-peers-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// What a program leaves behind becomes a child of this one, which waits for it: the
+	// times below are those of all its processes.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	holdfast := filepath.Join(dir, "holdfast")
+	build := exec.CommandContext(ctx, "go", "build", "-C", "../../cmd/holdfast", "-trimpath",
+		"-gcflags=go.mongodb.org/mongo-driver/...=-l", "-ldflags=-s -w", "-o", holdfast, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	if err := os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")); err != nil {
+		return err
+	}
+
+	peers := []*peer{
+		{name: "holdfast, SQLite", args: []string{holdfast, "run", "--store", "local", "peers", "--"}},
+		{name: "flock", args: []string{"flock", filepath.Join(dir, "flock")}},
+	}
+	if _, err := exec.LookPath("etcd"); err == nil {
+		endpoint, end, err := startEtcd(ctx, dir)
+		if err != nil {
+			return err
+		}
+		defer end()
+		peers = append(peers, &peer{name: "etcdctl", args: []string{"etcdctl", "--endpoints", endpoint, "lock", "peers", "--"}})
+	}
+	beside, err := parts(ctx, dir, holdfast)
+	if err != nil {
+		return err
+	}
+	const rounds = 50
+	for range rounds {
+		for _, p := range beside {
+			if err := p.once(ctx); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+		for _, p := range peers {
+			if err := p.once(ctx, "true"); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+	}
+	for _, p := range peers {
+		if err := p.hold(ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+
+	fmt.Printf("| of %d runs of `true` in turns, medians |", rounds)
+	table := [][]string{{"wall time"}, {"CPU time of all its processes"}, {"memory while it holds the lock"}, {"size of the binary"}}
+	for _, p := range peers {
+		fmt.Printf(" %s |", p.name)
+		table[0] = append(table[0], milliseconds(p.wall))
+		table[1] = append(table[1], milliseconds(p.cpu))
+		table[2] = append(table[2], megabytes(p.memory))
+		table[3] = append(table[3], megabytes(p.size))
+	}
+	fmt.Println("\n|" + strings.Repeat(" --- |", len(peers)+1))
+	for _, row := range table {
+		fmt.Println("| " + strings.Join(row, " | ") + " |")
+	}
+	fmt.Printf("\n| of %d runs of each in turns, medians | wall time | CPU time |\n| --- | --- | --- |\n", rounds)
+	for _, p := range append(beside, peers...) {
+		fmt.Printf("| %s | %s | %s |\n", p.name, milliseconds(p.wall), milliseconds(p.cpu))
+	}
+	return nil
+}
+
+// startEtcd starts a server with its data in the folder, and returns its endpoint.
+func startEtcd(ctx context.Context, dir string) (endpoint string, end func(), err error) {
+	var ports [2]string
+	for i := range ports {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", nil, err
+		}
+		defer l.Close() // as late as possible, so that the two differ
+		ports[i] = "http://" + l.Addr().String()
+		_ = l.Close()
+	}
+	etcd := exec.CommandContext(ctx, "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--logger", "zap", "--log-level", "error",
+		"--listen-client-urls", ports[0], "--advertise-client-urls", ports[0],
+		"--listen-peer-urls", ports[1], "--initial-advertise-peer-urls", ports[1], "--initial-cluster", "default="+ports[1])
+	etcd.Stderr = os.Stderr
+	if err := etcd.Start(); err != nil {
+		return "", nil, err
+	}
+	end = func() {
+		_ = etcd.Process.Kill()
+		_ = etcd.Wait()
+	}
+	for range 100 {
+		if err = exec.CommandContext(ctx, "etcdctl", "--endpoints", ports[0], "endpoint", "health").Run(); err == nil {
+			return ports[0], end, nil
+		}
+	}
+	end()
+	return "", nil, fmt.Errorf("etcd does not answer: %w", err)
+}

@@ -1,0 +1,253 @@
+//go:build unix
+
+// Package campaign lets processes take locks while everything around them fails, and
+// finds out from what they saw whether the locks kept their promises. What happens
+// comes from a seed, as far as machines let it.
+package campaign
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/lab/campaign/history"
+	"github.com/holdfast-go/holdfast/lab/campaign/hosts"
+	"github.com/holdfast-go/holdfast/lab/campaign/register"
+	"github.com/holdfast-go/holdfast/lab/campaign/report"
+	"github.com/holdfast-go/holdfast/lab/campaign/worker"
+	"github.com/holdfast-go/holdfast/lab/proxy"
+)
+
+// Plan says what a campaign is like.
+type Plan struct {
+	Store     string // a name in places
+	Seed      uint64
+	Lasts     time.Duration
+	Processes int
+	Tasks     int // of each process
+	Resources int
+	TTL       time.Duration
+	Crowd     int      // if not 0, processes only keep so many shared holds each, see worker.Config
+	Unfenced  bool     // registers take whatever token
+	Unordered bool     // no order of decisions is looked for
+	Histories string   // folder for a history whose order was not found in time; "": none is kept
+	Only      []string // names of the faults that happen; empty: all
+	Hosts     bool     // processes and server are on hosts of their own, see package hosts
+	// Samples is how often what processes use is measured. Then nothing is noted of
+	// what they see, and nothing judged. 0: never.
+	Samples time.Duration
+	// Serve is the command holdfast, for stores that processes reach through holdfast serve.
+	Serve string
+	// Program is what workers run: a test binary of this package, whose TestMain calls
+	// worker.Main. Their wall clocks are moved if it was built for that, see package
+	// stepped.
+	Program string
+	Stepped bool
+}
+
+type campaign struct {
+	t         testing.TB
+	plan      Plan
+	place     *place
+	rnd       *rand.Rand
+	possible  []fault
+	folder    string
+	registers []register.Address
+	fronts    []*front         // empty: processes reach the store itself
+	networks  []*proxy.Network // one for each place of a process
+	hosts     *hosts.Network   // nil: all is on one
+	relays    map[string]string
+	processes []*process // that run
+	all       []*process
+	losses    []history.Interval
+	away      []history.Interval // when nothing reached the server
+	unordered bool               // the search for an order came to no end
+}
+
+// longest is how long a fault lasts at most, in TTLs.
+const longest = 3
+
+// Run runs a campaign.
+func Run(t testing.TB, plan Plan) report.Run {
+	t.Helper()
+	t.Logf("%s: seed %#x", plan.Store, plan.Seed)
+	known(t, "store", slices.Sorted(maps.Keys(places)), plan.Store)
+	known(t, "fault", names(), plan.Only...)
+	var resources []string
+	for i := range plan.Resources {
+		resources = append(resources, fmt.Sprint("r", i))
+	}
+	c := &campaign{
+		t: t, plan: plan, place: places[plan.Store](t, resources), rnd: rand.New(rand.NewPCG(plan.Seed, 0)),
+		folder: t.TempDir(), relays: make(map[string]string),
+	}
+	if c.place.prepare != nil {
+		c.place.prepare(t)
+	}
+	if plan.Hosts {
+		var err error
+		if c.hosts, err = hosts.New(t, append([]string{serverHost}, clientHosts...)...); err != nil {
+			t.Skip("needs network namespaces: ", err)
+		}
+	}
+	c.serve()
+	c.possible = slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
+		return f.can != nil && !f.can(c) || len(plan.Only) > 0 && !slices.Contains(plan.Only, f.name)
+	})
+	if len(c.possible) == 0 {
+		t.Skipf("here nothing of this can happen: %s", strings.Join(plan.Only, ", "))
+	}
+	web := httptest.NewServer(&register.Server{})
+	t.Cleanup(web.Close)
+	c.registers = []register.Address{{Kind: "http", URL: web.URL}}
+	if c.place.register.Kind != "" {
+		c.registers = append(c.registers, c.place.register)
+	}
+	for i := range c.registers {
+		c.registers[i].URL = c.reach(c.registers[i].URL)
+	}
+	for i := range plan.Processes {
+		c.networks = append(c.networks, proxy.New(t))
+		c.processes = append(c.processes, nil)
+		if err := c.start(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, p := range c.processes {
+			_ = p.finish(0)
+		}
+	})
+	run := report.Run{
+		Store: plan.Store, Seed: plan.Seed, Lasts: plan.Lasts, TTL: plan.TTL, Faults: c.fail(),
+	}
+	for _, p := range c.processes {
+		if err := p.finish(time.Minute); err != nil {
+			t.Errorf("worker %d: %v\n%s", p.number, err, p.said.String())
+		}
+	}
+	err := c.last()
+	if err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	run.Processes = len(c.all)
+	if plan.Samples > 0 {
+		run.Samples, err = c.samples()
+		if err != nil {
+			t.Error(err)
+		}
+		if run.Records, err = c.place.records(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return run
+	}
+	for _, p := range c.all {
+		events, err := history.Read(p.journal, p.at)
+		if err != nil {
+			t.Error(err)
+		}
+		run.Events = append(run.Events, events...)
+	}
+	run.Violations = c.judge(run.Events)
+	run.Unordered = c.unordered
+	return run
+}
+
+// known stops the test at a name that is none.
+func known(t testing.TB, what string, all []string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			t.Fatalf("no %s is called %q; there are: %s", what, name, strings.Join(all, ", "))
+		}
+	}
+}
+
+// start starts a process at a place.
+func (c *campaign) start(place int) error {
+	p, err := c.launch(place, c.config(c.reach(c.place.through(c.t, c.networks[place]))))
+	if err != nil {
+		return err
+	}
+	c.processes[place] = p
+	return nil
+}
+
+// config is that of the next process.
+func (c *campaign) config(store string) worker.Config {
+	return worker.Config{
+		Every: c.plan.Samples, Process: len(c.all), Store: store, Registers: c.registers, Unfenced: c.plan.Unfenced,
+		Seed: c.plan.Seed, Tasks: c.plan.Tasks, Resources: c.plan.Resources, TTL: c.plan.TTL, Crowd: c.plan.Crowd,
+		Long: len(c.fronts) > 0, // renewals come to the store from another process
+	}
+}
+
+// launch starts a process, at a place of one or beside them.
+func (c *campaign) launch(place int, config worker.Config) (*process, error) {
+	command := []string{c.plan.Program}
+	if c.hosts != nil {
+		command = c.hostOf(place).Command(command...)
+	}
+	p, err := start(command, c.folder, place, config)
+	if err == nil {
+		c.all = append(c.all, p)
+	}
+	return p, err
+}
+
+// last takes each lock once more, after the end of all others: nothing may be left
+// that is held for longer than a request can be under way and a TTL, and nobody may wait
+// for a fair waiter that is gone for longer than its place is kept.
+func (c *campaign) last() error {
+	config := c.config(c.reach(c.place.url))
+	config.Each, config.Every, config.Crowd = max(c.grace(), driver.FairPlaceTTL+c.plan.TTL), 0, 0
+	p, err := c.launch(0, config)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(2 * time.Duration(c.plan.Resources) * config.Each):
+	}
+	if err := p.finish(time.Minute); err != nil {
+		return fmt.Errorf("%w\n%s", err, p.said.String())
+	}
+	return nil
+}
+
+// grace is after how long what nobody waits for has reached the store, or never will.
+func (c *campaign) grace() time.Duration { return (longest + 2) * c.plan.TTL }
+
+// fail lets faults happen, one after the other, until the campaign's time is over.
+func (c *campaign) fail() (happened []report.Fault) {
+	for end := history.Now() + c.plan.Lasts; history.Now() < end; {
+		c.pause(time.Duration(c.rnd.Int64N(int64(2 * c.plan.TTL))))
+		f := c.possible[c.rnd.IntN(len(c.possible))]
+		from := history.Now()
+		if err := f.run(c, time.Duration(c.rnd.Int64N(int64(longest*c.plan.TTL)))); err != nil {
+			c.t.Errorf("%s: %v", f.name, err)
+		}
+		happened = append(happened, report.Fault{Name: f.name, From: from, To: history.Now()})
+	}
+	return happened
+}
+
+// some are the places of a process or more.
+func (c *campaign) some() []int {
+	places := c.rnd.Perm(len(c.networks))
+	return places[:1+c.rnd.IntN(len(places))]
+}
+
+// pause is a time in which things go on as they are.
+func (c *campaign) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-c.t.Context().Done():
+	}
+}

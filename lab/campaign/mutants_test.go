@@ -1,0 +1,79 @@
+//go:build unix
+
+package campaign_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/lab/campaign"
+	"github.com/holdfast-go/holdfast/lab/campaign/judge"
+	"github.com/holdfast-go/holdfast/lab/campaign/stepped"
+	"github.com/holdfast-go/holdfast/lab/command"
+	"github.com/holdfast-go/holdfast/lab/internal/overlay"
+)
+
+// Clients and stores with a mistake in them break promises while those faults happen, and
+// the judge sees it: where nothing is found without the mistake, there was something to
+// find.
+func TestMutants(t *testing.T) {
+	slow := func(p *campaign.Plan) { p.Only, p.Tasks, p.Lasts = []string{campaign.Slow}, 2*p.Tasks, 15*p.TTL }
+	// Many Clients wait for one resource, so that there are always places to pass.
+	crowded := func(p *campaign.Plan) {
+		p.Only, p.Processes, p.Tasks, p.Resources, p.Lasts = []string{campaign.StandsStill}, 8, 2, 1, 5*p.TTL
+		p.Unordered = true // the search for an order of such grants, in vain, may take minutes
+	}
+	// Servers are cut off for longer than a TTL, and holders go on renewing.
+	unanswered := func(p *campaign.Plan) {
+		p.Only, p.Lasts, p.Unordered = []string{campaign.ServeIsCutOff}, 15*p.TTL, true
+	}
+	for name, m := range map[string]struct {
+		store          string
+		file, old, new string // of the root module
+		plan           func(p *campaign.Plan)
+		rules          []judge.Rule
+		serve          bool // the mistake is in holdfast serve, and not in the Client
+	}{
+		"the deadline counts from the reply": {
+			"redis", "hold.go", "deadline: c.deadlineOf(a.sent, a.q.TTL),", "deadline: c.deadlineOf(a.heard, a.q.TTL),",
+			slow, []judge.Rule{judge.Beliefs}, false,
+		},
+		"the margin is added": {
+			"redis", "deadline.go", "return sent + ttl - cfg.marginOf(ttl)", "return sent + ttl + cfg.marginOf(ttl)",
+			slow, []judge.Rule{judge.Beliefs}, false,
+		},
+		"a place passes those before it": {
+			"sqlite", "driver/model/place.go", "case p.Fair && !f(p):", "case p.Fair && q.Place.IsZero() && !f(p):",
+			crowded, []judge.Rule{judge.Turns}, false,
+		},
+		"a renewal that was not answered reads as made": {
+			"serve", "httplock/wire/batch.go", "if r.Err != nil {\n\t\treturn RenewResult{", "if r.Err != nil && OutcomeOf(r.Err) != Unknown {\n\t\treturn RenewResult{",
+			unanswered, []judge.Rule{judge.Exclusion, judge.Beliefs}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, err := filepath.Abs(filepath.Join("../..", m.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := overlay.Replaced(path, m.old, m.new)
+			if err != nil {
+				t.Fatal("the mutant is out of date: ", err)
+			}
+			enoughOn(t, m.store)
+			p, texts := plan(t, m.store), map[string]string{path: text}
+			if m.serve {
+				p.Serve, err = command.Build(t.Context(), t.TempDir(), texts)
+			} else {
+				p.Program = filepath.Join(t.TempDir(), "worker")
+				err = stepped.TestBinary(t.Context(), ".", p.Program, texts)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.plan(&p)
+			v := found(t, p, m.rules...)
+			t.Logf("%s: caught by make faults, %s: %s", name, v.Rule, v.Text)
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/lab/internal/results"
+)
+
+// row is a line of a figure: a value for each of its series.
+type row struct {
+	name   string
+	values map[string]float64
+}
+
+// rowsOf collects the points of a drawing, in the order of the result file. What is measured
+// beside several others is there several times: the first counts.
+func rowsOf(d drawing, r results.Report) (rows []row, err error) {
+	at := make(map[string]int)
+	for _, one := range r.Results {
+		for _, p := range one.Points {
+			if p.Drawing != d.name {
+				continue
+			}
+			if p.Value <= 0 {
+				return nil, fmt.Errorf("%s: %s, %s is %v: the axis is logarithmic", d.from, p.Row, p.Series, p.Value)
+			}
+			i, ok := at[p.Row]
+			if !ok {
+				i = len(rows)
+				at[p.Row] = i
+				rows = append(rows, row{p.Row, make(map[string]float64)})
+			}
+			if _, ok := rows[i].values[p.Series]; !ok {
+				rows[i].values[p.Series] = p.Value
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s has no points for the figure %s", d.from, d.name)
+	}
+	return rows, nil
+}

@@ -1,0 +1,147 @@
+// Package modules knows the Go modules of this repository: which there are,
+// what they require of one another, and which of them are released. It needs
+// nothing but the standard library, git and the go command, so that the checks
+// run in a fresh clone before anything was downloaded.
+package modules
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bench is the folder of the benchmarks. They stand outside go.work, and `go
+// mod tidy` is not asked of them: some of the libraries that they compare with
+// have test dependencies that no longer exist.
+const Bench = "lab/bench"
+
+// Module is one go.mod of the repository.
+type Module struct {
+	Dir     string // below the root, with slashes; "." is the root itself
+	Path    string
+	Go      string            // the go directive
+	Require []string          // module paths, direct and indirect
+	Replace map[string]string // module path to folder, as written
+}
+
+// Released reports whether the module gets tags: all but the tests and the examples do.
+func (m Module) Released() bool {
+	return m.Dir != "examples" && m.Dir != "lab" && !strings.HasPrefix(m.Dir, "lab/") && path.Base(m.Dir) != "integration"
+}
+
+// Tag is the git tag of a version of the module, as the go command expects it.
+func (m Module) Tag(version string) string {
+	if m.Dir == "." {
+		return version
+	}
+	return m.Dir + "/" + version
+}
+
+// Root returns the top folder of the checkout that holds the working directory.
+func Root(ctx context.Context) (string, error) {
+	out, err := Output(ctx, ".", "git", "rev-parse", "--show-toplevel")
+	return strings.TrimSpace(out), err
+}
+
+// Find reads every go.mod that git knows of or would add, sorted by folder.
+func Find(ctx context.Context, root string) ([]Module, error) {
+	out, err := Output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+		"--", "go.mod", "*/go.mod")
+	if err != nil {
+		return nil, err
+	}
+	var found []Module
+	for file := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
+		if _, err := os.Stat(filepath.Join(root, file)); errors.Is(err, os.ErrNotExist) {
+			continue // removed, and the removal is not staged yet
+		}
+		m, err := read(ctx, root, file)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m)
+	}
+	slices.SortFunc(found, func(a, b Module) int { return strings.Compare(a.Dir, b.Dir) })
+	return slices.CompactFunc(found, func(a, b Module) bool { return a.Dir == b.Dir }), nil
+}
+
+func read(ctx context.Context, root, file string) (Module, error) {
+	out, err := Output(ctx, root, "go", "mod", "edit", "-json", file)
+	if err != nil {
+		return Module{}, err
+	}
+	var f struct {
+		Module  struct{ Path string }
+		Go      string
+		Require []struct{ Path string }
+		Replace []struct{ Old, New struct{ Path string } }
+	}
+	if err := json.Unmarshal([]byte(out), &f); err != nil {
+		return Module{}, fmt.Errorf("%s: %w", file, err)
+	}
+	m := Module{
+		Dir:     filepath.ToSlash(filepath.Dir(file)),
+		Path:    f.Module.Path,
+		Go:      f.Go,
+		Replace: make(map[string]string),
+	}
+	for _, r := range f.Require {
+		m.Require = append(m.Require, r.Path)
+	}
+	for _, r := range f.Replace {
+		m.Replace[r.Old.Path] = r.New.Path
+	}
+	return m, nil
+}
+
+// Reach returns the modules of all that m needs, directly or through others,
+// those first that need nothing of the rest.
+func Reach(m Module, all []Module) []Module {
+	var found []Module
+	var visit func(Module)
+	visit = func(m Module) {
+		for _, other := range all {
+			if slices.Contains(m.Require, other.Path) &&
+				!slices.ContainsFunc(found, func(f Module) bool { return f.Path == other.Path }) {
+				visit(other)
+				found = append(found, other)
+			}
+		}
+	}
+	visit(m)
+	return found
+}
+
+// Command prepares a command that sees only the module whose folder it runs in,
+// as a user of that module does.
+func Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	return cmd
+}
+
+// Output runs a Command and returns what it wrote. Its error has the command
+// and what it wrote to stderr.
+func Output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	return OutputOf(Command(ctx, dir, name, args...))
+}
+
+// OutputOf is Output for a command that was prepared elsewhere.
+func OutputOf(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s (in %s): %w\n%s", strings.Join(cmd.Args, " "), cmd.Dir, err,
+			strings.TrimSpace(stderr.String()+stdout.String()))
+	}
+	return stdout.String(), nil
+}

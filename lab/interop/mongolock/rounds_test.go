@@ -1,0 +1,266 @@
+// Package mongolock races programs with mongo-lock, with its drop-in and with
+// Holdfast's own Client on one collection: what one of them holds no other gets.
+package mongolock
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/lab/interop/oldmongolock"
+	"github.com/holdfast-go/holdfast/lab/thorough"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var rounds = flag.Int("interop.rounds", 480, "how many rounds TestRaces plays")
+
+// arenas are played in at the same time.
+const arenas = 4
+
+func newOld(a *arena) player { return old{oldmongolock.New(a.coll, a.clock.Now), a.clock.Now} }
+
+// kind is a kind of round.
+type kind struct {
+	name  string
+	limit bool
+	play  func(*round)
+}
+
+var kinds = []kind{
+	{"exclusive against exclusive", false, func(r *round) { r.racers(2, modes(driver.Exclusive), true)() }},
+	{"shared against exclusive", false, func(r *round) { r.racers(2, modes(driver.Exclusive, driver.Shared, driver.Shared), true)() }},
+	{"shared with a limit", true, func(r *round) { r.racers(2, modes(driver.Shared), true)() }},
+	{"expiry", false, expiry},
+	{"unlock", false, unlocking},
+	{"renew", false, renewing},
+	{"status", false, looking},
+	{"purge", false, purging},
+}
+
+// TestRaces plays rounds of each kind and looks for what must not be.
+func TestRaces(t *testing.T) {
+	thorough.Test(t, "hundreds of rounds on real leases")
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	var mu sync.Mutex
+	played, grants := make(map[string]int), make(map[string]int)
+	var wait sync.WaitGroup
+	for n := range arenas {
+		a := newArena(t, seed+uint64(n))
+		wait.Go(func() {
+			for i := n; i < *rounds && !t.Failed(); i += arenas {
+				k := kinds[i/arenas%len(kinds)]
+				granted, faults := a.play(t.Context(), k)
+				for _, f := range faults {
+					t.Errorf("round %d, %s: %s", i, k.name, f)
+				}
+				mu.Lock()
+				played[k.name]++
+				grants[k.name] += granted
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	total := 0
+	for _, k := range kinds {
+		t.Logf("%6d rounds of %-27s %6d grants", played[k.name], k.name+":", grants[k.name])
+		total += played[k.name]
+		if grants[k.name] < played[k.name] {
+			t.Errorf("%s: fewer grants than rounds", k.name)
+		}
+	}
+	t.Logf("%6d rounds in all", total)
+}
+
+// modes chooses among modes.
+func modes(ms ...driver.Mode) func(*round) driver.Mode {
+	return func(r *round) driver.Mode { return ms[r.rnd.IntN(len(ms))] }
+}
+
+// racers start a race of players, one of each kind, and return how to wait for its
+// end. Each has some tries, and gives up what it gets. With fair, half of Holdfast's own
+// wait in turn. What follows then must not rely on the resource: a waiter that has given
+// up keeps others out until its place is gone.
+func (r *round) racers(tries int, mode func(*round) driver.Mode, fair bool) (wait func()) {
+	var running sync.WaitGroup
+	players := slices.Clone(r.kinds)
+	r.rnd.Shuffle(len(players), func(i, j int) { players[i], players[j] = players[j], players[i] })
+	for _, p := range players {
+		r.racer++
+		a := ask{r.resource, fmt.Sprint("racer ", r.racer), mode(r), 0, r.ttl(), fair && r.rnd.IntN(2) == 0}
+		running.Go(func() {
+			for range tries {
+				if h := r.lockOf(p, a); h != nil {
+					runtime.Gosched()
+					h.end()
+				}
+			}
+		})
+	}
+	return running.Wait
+}
+
+// ttl is one that does not end within a round, or none.
+func (r *round) ttl() time.Duration {
+	if r.rnd.IntN(2) == 0 {
+		return 0
+	}
+	return 100 * r.tick
+}
+
+// holds makes somebody hold the resource, which is free.
+func (r *round) holds(p player, lockID string, mode driver.Mode, ttl time.Duration) *hold {
+	h := r.lock(p, lockID, mode, ttl)
+	if h == nil {
+		r.Fault("%s is refused what is free", p.kind())
+		return &hold{r: r, who: "nobody", unlock: func() error { return nil }}
+	}
+	return h
+}
+
+// expiry: what expires is had by others then, and not a moment before.
+func expiry(r *round) {
+	mode := modes(driver.Exclusive, driver.Shared)(r)
+	h := r.holds(r.some(), "holder", mode, 2*r.tick)
+	if r.clock.Set() {
+		r.pass(2*r.tick - time.Millisecond)
+	}
+	if p := r.some(); r.lock(p, "early", driver.Exclusive, 0) != nil {
+		r.Fault("%s took what %s holds", p.kind(), h.who)
+	}
+	h.leave()
+	if r.clock.Set() {
+		r.pass(time.Millisecond)
+	} else {
+		r.pass(2 * r.tick)
+	}
+	r.racers(1, modes(driver.Exclusive, driver.Shared), false)()
+	// Nobody is there now but, maybe, what has expired, which old clients respect.
+	// One who comes late does no harm to a successor.
+	heir := r.holds(r.kinds[1+r.rnd.IntN(2)], "heir", driver.Exclusive, 0)
+	h.end()
+	r.refused(heir)
+	heir.end()
+}
+
+// refused: somebody is refused what another holds exclusively.
+func (r *round) refused(holder *hold) {
+	if p := r.some(); r.lock(p, "intruder", modes(driver.Exclusive, driver.Shared)(r), 0) != nil {
+		r.Fault("%s took what %s holds", p.kind(), holder.who)
+	}
+}
+
+// unlocking: another program unlocks the lock ID while others race for the resource.
+// The same lock ID then locks again, and the late unlock of the first hold does no
+// harm if it names its hold, as the Client does.
+func unlocking(r *round) {
+	first := r.kinds[2]
+	h := r.holds(first, "holder", modes(driver.Exclusive, driver.Shared)(r), r.ttl())
+	wait := r.racers(1, modes(driver.Exclusive, driver.Shared), false)
+	h.leave()
+	r.try("unlock", r.some(), func(p player) error { return p.unlock(r.ctx, "holder") })
+	wait()
+	again := r.holds(r.some(), "holder", driver.Exclusive, r.ttl())
+	h.end()
+	r.refused(again)
+	again.end()
+}
+
+// renewing: a lock that somebody renews, while others are after it, lives as long
+// as it was renewed for.
+func renewing(r *round) {
+	h := r.holds(r.some(), "holder", driver.Exclusive, 4*r.tick)
+	wait := r.racers(1, modes(driver.Exclusive, driver.Shared), false)
+	by := r.some()
+	renewed, err := by.renew(r.ctx, "holder", 8*r.tick)
+	if err != nil || !renewed {
+		r.Fault("renewal by %s of what %s holds: %v, error %v", by.kind(), h.who, renewed, err)
+	}
+	wait()
+	if r.clock.Set() {
+		r.pass(8*r.tick - time.Millisecond)
+		r.refused(h)
+	}
+	h.leave()
+	if r.rnd.IntN(2) == 0 && r.clock.Set() {
+		// Too late: renewal needs a second, or that it lives.
+		r.pass(time.Millisecond)
+		if renewed, err := r.some().renew(r.ctx, "holder", 8*r.tick); err != nil || renewed {
+			r.Fault("renewed what has expired: %v, error %v", renewed, err)
+		}
+		r.racers(1, modes(driver.Exclusive), false)()
+		return
+	}
+	// Renewal and unlock at once: nothing comes back to life.
+	var both sync.WaitGroup
+	renewer, unlocker := r.some(), r.some()
+	both.Go(func() {
+		if _, err := renewer.renew(r.ctx, "holder", 8*r.tick); err != nil {
+			r.Fault("renewal by %s: %v", renewer.kind(), err)
+		}
+	})
+	r.try("unlock", unlocker, func(p player) error { return p.unlock(r.ctx, "holder") })
+	both.Wait()
+	r.holds(r.some(), "heir", driver.Exclusive, 0).end()
+}
+
+// looking: the status never shows an impossible state.
+func looking(r *round) {
+	wait := r.racers(1, modes(driver.Exclusive, driver.Shared), false)
+	var readers sync.WaitGroup
+	for _, p := range r.kinds {
+		readers.Go(func() {
+			for range 3 {
+				x, s, err := p.status(r.ctx, r.resource)
+				if err != nil || x > 1 || x == 1 && s > 0 {
+					r.Fault("status by %s: %d exclusive and %d shared, error %v", p.kind(), x, s, err)
+				}
+			}
+		})
+	}
+	readers.Wait()
+	wait()
+	h := r.holds(r.some(), "holder", driver.Shared, r.ttl())
+	for _, p := range r.kinds {
+		if x, s, err := p.status(r.ctx, r.resource); err != nil || x != 0 || s != 1 {
+			r.Fault("status by %s: %d exclusive and %d shared, error %v", p.kind(), x, s, err)
+		}
+	}
+	h.end()
+}
+
+// purging: locks that have expired, and others of their lock ID, are purged while
+// others race for the resource. No racer's lock is.
+func purging(r *round) {
+	mode := modes(driver.Exclusive, driver.Shared)(r)
+	h := r.holds(r.some(), "holder", mode, 2*r.tick)
+	if mode == driver.Shared {
+		other := r.holds(r.some(), "other", mode, 2*r.tick)
+		other.leave()
+	}
+	// A sibling, which goes with it.
+	r.lockOf(r.some(), ask{"sibling", "holder", driver.Exclusive, 0, r.ttl(), false})
+	h.leave()
+	r.pass(2*r.tick + time.Millisecond)
+	wait := r.racers(1, modes(driver.Exclusive, driver.Shared), false)
+	var purgers sync.WaitGroup
+	for _, p := range r.kinds {
+		purgers.Go(func() { r.try("purge", p, func(p player) error { return p.purge(r.ctx) }) })
+	}
+	purgers.Wait()
+	wait()
+	heir := r.holds(r.some(), "heir", driver.Exclusive, r.ttl())
+	r.try("purge", r.some(), func(p player) error { return p.purge(r.ctx) })
+	r.refused(heir)
+	heir.end()
+	r.try("unlock", r.some(), func(p player) error { return p.unlock(r.ctx, "holder") })
+}

@@ -1,0 +1,74 @@
+// Command modcheck checks every module of the repository as its users will see
+// it, which a green workspace does not show: go.work hides missing replaces and
+// missing sums.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/lab/internal/modules"
+)
+
+// rootGo is the oldest Go that users of the root module need.
+const rootGo = "1.25.0"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	problems, err := check(ctx)
+	stop()
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	for _, p := range problems {
+		fmt.Println(p)
+	}
+	if len(problems) > 0 {
+		os.Exit(1)
+	}
+}
+
+func check(ctx context.Context) ([]string, error) {
+	root, err := modules.Root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := modules.Find(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	work, err := modules.Output(ctx, root, "go", "work", "edit", "-json", "go.work")
+	if err != nil {
+		return nil, err
+	}
+	inWork, err := workFolders(work)
+	if err != nil {
+		return nil, err
+	}
+	problems := rules(all, inWork)
+
+	list, err := modules.Output(ctx, root, "go", "list", "-m", "all")
+	if err != nil {
+		return problems, err
+	}
+	if n := strings.Count(list, "\n"); n != 1 {
+		problems = append(problems, fmt.Sprintf("go.mod: the root module must need no other, but go list -m all prints %d lines:\n%s", n, list))
+	}
+	for _, m := range all {
+		if m.Dir == modules.Bench {
+			continue
+		}
+		if _, err := modules.Output(ctx, filepath.Join(root, m.Dir), "go", "mod", "tidy", "-diff"); err != nil {
+			problems = append(problems, fmt.Sprintf("%s is not tidy: %v", path.Join(m.Dir, "go.mod"), err))
+		}
+	}
+	if len(problems) == 0 {
+		fmt.Printf("%d modules in order\n", len(all))
+	}
+	return problems, nil
+}

@@ -1,0 +1,249 @@
+package proxy_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/lab/ask"
+	"github.com/holdfast-go/holdfast/lab/proxy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server answers each line with the same line, and counts them.
+type server struct {
+	address string
+	lines   atomic.Int64
+}
+
+func serve(t *testing.T) *server {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{address: l.Addr().String()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer conn.Close()
+				for in := bufio.NewReader(conn); ; {
+					line, err := in.ReadString('\n')
+					if err != nil {
+						return
+					}
+					s.lines.Add(1)
+					if _, err := io.WriteString(conn, line); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return s
+}
+
+// flood is a server that reads nothing, and writes until nothing more is taken: that
+// is when full is closed.
+func flood(t *testing.T) (s *server, full <-chan struct{}) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuffed, over := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		stuff(conn)
+		close(stuffed)
+		<-over
+	})
+	t.Cleanup(func() { l.Close(); close(over); all.Wait() })
+	return &server{address: l.Addr().String()}, stuffed
+}
+
+// stuff writes until nothing is taken for a while.
+func stuff(conn net.Conn) {
+	piece := make([]byte, 1<<20)
+	for conn.SetWriteDeadline(time.Now().Add(short)) == nil {
+		if _, err := conn.Write(piece); err != nil {
+			return
+		}
+	}
+}
+
+// client asks one line after the other.
+type client struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func dial(t *testing.T, n *proxy.Network, s *server) *client {
+	t.Helper()
+	conn, err := n.DialContext(t.Context(), "tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &client{Conn: conn, in: bufio.NewReader(conn)}
+}
+
+func (c *client) ask(within time.Duration) error {
+	if err := c.SetDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, "hello\n"); err != nil {
+		return err
+	}
+	_, err := c.in.ReadString('\n')
+	return err
+}
+
+// ends asks until the connection is gone, which takes a moment.
+func (c *client) ends(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(long); time.Now().Before(deadline); {
+		if err := c.ask(time.Until(deadline)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
+	t.Error("the connection was not cut")
+}
+
+const (
+	long  = 30 * time.Second
+	short = 100 * time.Millisecond
+)
+
+func TestFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault   proxy.Fault
+		arrives bool
+		silent  bool // the client is not told
+	}{
+		"requests cut":    {proxy.CutRequests, false, false},
+		"replies cut":     {proxy.CutReplies, true, false},
+		"requests vanish": {proxy.VanishRequests, false, true},
+		"replies vanish":  {proxy.VanishReplies, true, true},
+		"silence":         {proxy.Silence, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t)
+			n := proxy.New(t)
+			conn, idle := dial(t, n, s), dial(t, n, s)
+			for _, c := range []*client{conn, idle} {
+				if err := c.ask(long); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.Set(c.fault)
+			wait := long
+			if c.silent {
+				wait = short
+			}
+			err := conn.ask(wait)
+			if err == nil || errors.Is(err, os.ErrDeadlineExceeded) != c.silent {
+				t.Errorf("the client got error %v", err)
+			}
+			want := int64(2)
+			if c.arrives {
+				want++
+			}
+			if got := s.lines.Load(); got != want {
+				t.Errorf("%d requests arrived, want %d", got, want)
+			}
+			n.Set(proxy.Fault{})
+			conn.ends(t)
+			if err := idle.ask(long); err != nil {
+				t.Errorf("a connection that lost nothing: %v", err)
+			}
+		})
+	}
+}
+
+// Data on its way delays nothing if no peer can receive it.
+func TestNobodyReads(t *testing.T) {
+	for name, over := range map[string]func(n *proxy.Network, c *client){
+		"the client leaves": func(_ *proxy.Network, c *client) { c.Close() },
+		"all are refused":   func(n *proxy.Network, c *client) { stuff(c); n.Refuse() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := proxy.New(t)
+			s, full := flood(t)
+			c := dial(t, n, s)
+			<-full
+			over(n, c)
+			ask.Until(t, "no connection is open", n.Idle)
+		})
+	}
+}
+
+// Nor does what is slow, after Cut.
+func TestSlowIsCut(t *testing.T) {
+	n := proxy.New(t)
+	c := dial(t, n, serve(t))
+	n.Set(proxy.Slow(time.Hour))
+	if err := c.ask(short); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("error %v within %v", err, short)
+	}
+	n.Cut()
+	ask.Until(t, "no connection is open", n.Idle)
+}
+
+// What is sent in many pieces is not slower for that.
+func TestSlowPieces(t *testing.T) {
+	n := proxy.New(t)
+	c := dial(t, n, serve(t))
+	n.Set(proxy.Slow(short))
+	began := time.Now()
+	if _, err := io.WriteString(c, strings.Repeat("x", 1<<20)+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.in.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 2*short || took > 30*short {
+		t.Errorf("took %v, want %v and little more", took, 2*short)
+	}
+}
+
+// Some of many meet a fault that is rare, in both directions.
+func TestRarely(t *testing.T) {
+	s := serve(t)
+	n := proxy.New(t)
+	n.Set(proxy.Rarely(20))
+	failed := 0
+	const asked = 200
+	for range asked {
+		if err := dial(t, n, s).ask(long); err != nil {
+			failed++
+		}
+	}
+	if failed == 0 || failed == asked {
+		t.Errorf("%d of %d requests failed", failed, asked)
+	}
+	if got := s.lines.Load(); got == asked || got == asked-int64(failed) {
+		t.Errorf("%d of %d requests arrived, %d failed: only one direction has faults", got, asked, failed)
+	}
+}

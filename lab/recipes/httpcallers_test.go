@@ -1,0 +1,292 @@
+//go:build linux
+
+package recipes
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/lab/internal/need"
+)
+
+// caller is a language whose programs lock by HTTP with the code of docs/http.md.
+type caller struct {
+	tools   []string
+	lock    string // the recipe with the lock
+	use     string // the recipe that holds it while ./nightly.sh runs
+	program []string
+	// steps is a program that takes a name and a file. While it has the lock it writes its
+	// name into the file witness, once at the beginning and once for each line of the file,
+	// until a line says end.
+	steps string
+}
+
+var callers = map[string]caller{
+	"python": {
+		tools: []string{"python3"}, lock: "lock.py", use: "nightly.py", program: []string{"python3"},
+		steps: `
+import sys, time
+from lock import Lock
+name, lines = sys.argv[1], open(sys.argv[2])
+with Lock("nightly") as lock:
+    step = "first\n"
+    while step != "end\n":
+        if step:
+            lock.check()
+            with open("witness", "a") as witness:
+                witness.write(name + "\n")
+        time.sleep(0.02)
+        step = lines.readline()
+`},
+	"bash": {
+		tools: []string{"bash", "curl"}, lock: "locked.sh", use: "nightly-locked.sh", program: []string{"bash"},
+		steps: `
+if [ -z "$HOLDFAST_DIR" ]; then exec ./locked.sh nightly bash "$0" "$@"; fi
+exec 3< "$2"
+step=first
+until [ "$step" = end ]; do
+	if [ "$step" ]; then
+		held || exit 1
+		echo "$1" >> witness
+	fi
+	sleep 0.02
+	read -r step <&3
+done
+`},
+	"node": {
+		tools: []string{"node"}, lock: "lock.mjs", use: "nightly.mjs", program: []string{"node"},
+		steps: `
+import { appendFileSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { locked } from "./lock.mjs";
+const [name, file] = process.argv.slice(2);
+await locked("nightly", async ({ check }) => {
+  const step = () => { check(); appendFileSync("witness", name + "\n"); };
+  step();
+  for (let done = 0;; await sleep(20)) {
+    const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);
+    for (; done < lines.length; done++) {
+      if (lines[done] === "end") return;
+      step();
+    }
+  }
+});
+`},
+}
+
+// shortTTL is what the tests have in the place of the TTL of the page, 30 s.
+var shortTTL = strings.NewReplacer("ttl=30.0", "ttl=6.0", "30_000", "6_000", "TTL_MS:-30000", "TTL_MS:-6000")
+
+// calling is a stage with a server in front of its store, and the code of a caller.
+type calling struct {
+	*stage
+	caller
+	server *run
+	url    string
+}
+
+// onCallers runs the test for each language.
+func onCallers(t *testing.T, test func(c *calling)) {
+	t.Helper()
+	t.Parallel()
+	for name, lang := range callers {
+		t.Run(name, func(t *testing.T) {
+			for _, tool := range append([]string{"setpriv"}, lang.tools...) {
+				if _, err := exec.LookPath(tool); err != nil {
+					need.Lacks(t, tool, tool+" is missing")
+				}
+			}
+			t.Parallel()
+			s := set(t)
+			c := &calling{stage: s, caller: lang}
+			c.program = []string{s.tool(lang.program[0])}
+			if lang.lock == "lock.py" { // python3 may be a script that finds the one of a user
+				path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
+				s.check(err)
+				c.program = []string{strings.TrimSpace(string(path))}
+			}
+			code := recipe(t, lang.lock)
+			short := shortTTL.Replace(code)
+			if code == short {
+				t.Fatalf("%s has no TTL", lang.lock)
+			}
+			s.script(lang.lock, short)
+			s.script(lang.use, recipe(t, lang.use))
+			s.script("steps", lang.steps)
+			if lang.lock == "lock.mjs" {
+				s.script("steps.mjs", lang.steps)
+			}
+			s.command("nightly.sh")
+			c.server = s.start("holdfast", "serve", "--listen", "127.0.0.1:0", "--store", s.store)
+			s.until("ready", func() bool { return strings.Contains(c.server.printed(), "holdfast: ready\n") })
+			c.url = regexp.MustCompile(`listening on (\S+), `).FindStringSubmatch(c.server.printed())[1]
+			s.env = append(s.env, "HOLDFAST_URL="+c.url, "TMPDIR="+s.dir) // what a killed caller leaves goes with the test
+			test(c)
+		})
+	}
+}
+
+// nightly starts ./nightly.sh as the page does.
+func (c *calling) nightly() *run {
+	c.Helper()
+	return c.start(c.program[0], c.path(c.use))
+}
+
+// contender is a program that goes on when the test lets it.
+type contender struct {
+	*run
+	c    *calling
+	file string
+}
+
+func (c *calling) contend(name string) *contender {
+	c.Helper()
+	c.file(name, 0o644, "")
+	steps := c.path("steps")
+	if c.lock == "lock.mjs" {
+		steps += ".mjs"
+	}
+	return &contender{run: c.start(c.program[0], steps, name, c.path(name)), c: c, file: c.path(name)}
+}
+
+func (p *contender) step(line string) {
+	p.Helper()
+	file, err := os.OpenFile(p.file, os.O_WRONLY|os.O_APPEND, 0)
+	p.check(err)
+	defer file.Close()
+	_, err = file.WriteString(line + "\n")
+	p.check(err)
+}
+
+// witness waits until something has been written, and wants just that.
+func (c *calling) witness(want ...string) {
+	c.Helper()
+	var got []string
+	c.until(fmt.Sprint("written: ", want), func() bool {
+		text, err := os.ReadFile(c.path("witness"))
+		if err != nil {
+			return false
+		}
+		got = strings.Fields(string(text))
+		return len(got) >= len(want)
+	})
+	if !slices.Equal(got, want) {
+		c.Fatalf("those that wrote are %v, want %v", got, want)
+	}
+}
+
+// free wants that nobody holds the lock or waits for it: it was released.
+func (c *calling) free() {
+	c.Helper()
+	client, err := holdfast.Open(c.Context(), c.store, nil)
+	c.check(err)
+	defer client.Close()
+	for hold, err := range client.Admin().Holds(c.Context(), holdfast.Filter{Resource: "nightly"}) {
+		c.check(err)
+		c.Errorf("%v holds the lock when all have ended", hold)
+	}
+	c.waiting("nightly", 0)
+}
+
+// Who is stopped for longer than it may hold, and goes on, does nothing as holder.
+func TestCallersThatWereStopped(t *testing.T) {
+	onCallers(t, func(c *calling) {
+		a := c.contend("a")
+		c.witness("a")
+		b := c.contend("b")
+		c.waiting("nightly", 1)
+		a.step("more")
+		c.witness("a", "a")
+		a.all(syscall.SIGSTOP)
+		c.witness("a", "a", "b")
+		a.step("too late")
+		a.all(syscall.SIGCONT)
+		a.exits(76)
+		b.step("more")
+		c.witness("a", "a", "b", "b")
+		d := c.contend("d")
+		c.waiting("nightly", 1)
+		b.step("end")
+		b.exits(0)
+		c.witness("a", "a", "b", "b", "d")
+		d.step("end")
+		d.exits(0)
+		c.free()
+	})
+}
+
+// Who is killed takes its command along, and the next one waits for the TTL.
+func TestCallersThatAreKilled(t *testing.T) {
+	onCallers(t, func(c *calling) {
+		first := c.nightly()
+		command := c.begun(1)
+		second := c.nightly()
+		c.waiting("nightly", 1)
+		c.one(1)
+		first.signal(syscall.SIGKILL)
+		c.begun(2)
+		if runs(command.pid) {
+			t.Error("the command of the caller that was killed lives on")
+		}
+		c.goOn(2) // what the command that was killed had started may take one
+		second.exits(0)
+		c.free()
+	})
+}
+
+// A caller whose renewals have no answer ends its command before the next one begins, which
+// comes from elsewhere.
+func TestCallersWithoutAnswer(t *testing.T) {
+	onCallers(t, func(c *calling) {
+		first := c.nightly()
+		command := c.begun(1)
+		second := c.start("holdfast", "run", "--quiet", "nightly", "--", "./nightly.sh")
+		c.waiting("nightly", 1)
+		c.server.signal(syscall.SIGSTOP)
+		c.begun(2)
+		if runs(command.pid) {
+			t.Error("the command outlived the lock")
+		}
+		first.exits(76)
+		c.server.signal(syscall.SIGCONT)
+		c.goOn(1)
+		second.exits(0)
+	})
+}
+
+// all sends a signal to all processes of the session that the run began. A stop has stopped
+// them when it returns.
+func (r *run) all(sig syscall.Signal) {
+	r.Helper()
+	r.until("stopped", func() bool {
+		stopped := true
+		for _, pid := range session(r.cmd.Process.Pid) {
+			_ = syscall.Kill(pid, sig)
+			if f := stat(pid); sig == syscall.SIGSTOP && len(f) > 0 && !slices.Contains([]string{"T", "Z", "X"}, f[0]) {
+				stopped = false
+			}
+		}
+		return stopped
+	})
+}
+
+func session(leader int) []int {
+	var found []int
+	entries, _ := fs.Glob(os.DirFS("/proc"), "[0-9]*")
+	for _, name := range entries {
+		pid, _ := strconv.Atoi(name)
+		if f := stat(pid); len(f) > 3 && f[3] == strconv.Itoa(leader) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/lab/internal/modules"
+)
+
+// TestReport reads what go test really writes about packages that fail in every
+// way there is.
+func TestReport(t *testing.T) {
+	cmd := modules.Command(t.Context(), ".", "go", "test", "-json", "./testdata/broken", "./testdata/unbuildable")
+	events, err := cmd.Output()
+	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
+		t.Fatalf("go test: %v, want it to fail", err)
+	}
+
+	var out strings.Builder
+	r := newReport(&out)
+	r.skip("an engine: install it")
+	if failed, err := r.read(strings.NewReader(string(events)), modules.Module{Dir: "lab"}); err != nil || failed == 0 {
+		t.Fatalf("read %d failures, error %v", failed, err)
+	}
+	r.close()
+	text := out.String()
+
+	for _, want := range []string{
+		"said by a test that fails",
+		"said before the panic",
+		"boom",
+		"cannot use \"text\"",
+		"unbuildable [build failed]",
+		"  SKIP an engine: install it\n",
+		"broken.TestSkipped, TestSkippedToo: no server: install one",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("does not say %q", want)
+		}
+	}
+	if said := "said by a test that passes"; strings.Contains(text, said) {
+		t.Errorf("says %q, which nobody needs", said)
+	}
+	_, failures, _ := strings.Cut(text, "\nfailed:\n")
+	if !strings.Contains(failures, "said by a test that fails") {
+		t.Error("does not repeat at the end what failed")
+	}
+	// TestPasses and its subtest; TestFails, TestPanics and the build.
+	if last := "2 passed, 3 failed\n"; !strings.HasSuffix(text, last) {
+		t.Errorf("does not end in %q", last)
+	}
+	if t.Failed() {
+		t.Logf("all of it:\n%s", text)
+	}
+}
+
+func TestSkipRequired(t *testing.T) {
+	t.Setenv("HOLDFAST_REQUIRE", "redis,race")
+	r := newReport(t.Output())
+	if err := skip(r, "race", "the race detector"); err == nil {
+		t.Error("what is required was skipped")
+	}
+	if err := skip(r, "modules", "a module"); err != nil {
+		t.Errorf("what is not required failed: %v", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	for said, want := range map[string]bool{
+		`go: example.com/x@v1.0.0: Get "https://example.com/x": dial tcp: lookup example.com: no such host`: true,
+		`x.go:3:2: example.com/x@v1.0.0: module lookup disabled by GOPROXY=off`:                             true,
+		"verifying example.com/x@v1.0.0: checksum mismatch":                                                 false,
+		"x.go:1:1: expected 'package', found 'EOF'":                                                         false,
+	} {
+		if got := unreachable.MatchString(said); got != want {
+			t.Errorf("%q: unreachable %t, want %t", said, got, want)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package mongolockcompat
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+	"github.com/holdfast-go/holdfast/lab/engines"
+)
+
+// after is a client of the drop-in that has found its indexes, and does something
+// whenever the command has succeeded, for the n-th time.
+func (f *fixture) after(command string, do func(n int)) *lock.Client {
+	f.t.Helper()
+	ready, n := false, 0
+	c := lock.NewClient(engines.MongoThrough(f.t, f.coll, options.Client().SetMonitor(&event.CommandMonitor{
+		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
+			if ready && e.CommandName == command {
+				n++
+				do(n)
+			}
+		},
+	})))
+	if err := c.CreateIndexes(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	ready = true
+	return c
+}
+
+// What a program with mongo-lock renews, while it is being unlocked, is a lock of the
+// lockId as before: it is unlocked, too, and said to be.
+func TestUnlockWhatWasRenewed(t *testing.T) {
+	for name, take := range map[string]func(*fixture){
+		"exclusive": func(f *fixture) { f.x("r", "a", 100) },
+		"shared":    func(f *fixture) { f.s("r", "a", 100, -1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			take(f)
+			c := f.after("find", func(n int) {
+				if n > 1 {
+					return
+				}
+				f.pass(time.Second) // or it would be renewed to the end that it has
+				if err := f.old.Renew(t.Context(), "a", time.Hour); err != nil {
+					t.Error(err)
+				}
+			})
+			want(t, must[[]lock.LockStatus](t)(c.Unlock(t.Context(), "a")), "r/a")
+			want(t, f.status(lock.Filter{}))
+		})
+	}
+}
+
+// What a program with mongo-lock renews, while it is being renewed, is a lock of the
+// lockId as before, too: nobody is told that it is not there.
+func TestRenewWhatWasRenewed(t *testing.T) {
+	for name, c := range map[string]struct {
+		take  func(*fixture)
+		after string
+		ttl   int64
+	}{
+		"exclusive, before it is": {func(f *fixture) { f.x("r", "a", 100) }, "find", 20},
+		"shared, before it is":    {func(f *fixture) { f.s("r", "a", 100, -1) }, "find", 20},
+		"exclusive, when it was":  {func(f *fixture) { f.x("r", "a", 100) }, "findAndModify", 3600},
+		"shared, when it was":     {func(f *fixture) { f.s("r", "a", 100, -1) }, "findAndModify", 3600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			c.take(f)
+			client := f.after(c.after, func(n int) {
+				if n > 1 {
+					return
+				}
+				f.pass(time.Second) // or it would be renewed to the end that it has
+				if err := f.old.Renew(t.Context(), "a", time.Hour); err != nil {
+					t.Error(err)
+				}
+			})
+			renewed := must[[]lock.LockStatus](t)(client.Renew(t.Context(), "a", 20))
+			want(t, renewed, "r/a")
+			if shown := f.status(lock.Filter{LockId: "a"}); len(shown) != 1 || shown[0].TTL != c.ttl {
+				t.Errorf("after it: %+v, want a TTL of %d", shown, c.ttl)
+			}
+		})
+	}
+}
+
+// A purge takes what it saw expired. What was renewed since is somebody's.
+func TestPurgeWhatWasRenewed(t *testing.T) {
+	f := newFixture(t)
+	f.x("r", "a", 1)
+	f.pass(2 * time.Second)
+	c := f.after("find", func(n int) {
+		if n == 2 { // the last look before it releases
+			f.oldX("r", "a", time.Hour)
+		}
+	})
+	want(t, must[[]lock.LockStatus](t)(lock.NewPurger(c).Purge(t.Context())))
+	want(t, f.status(lock.Filter{}), "r/a")
+}

@@ -1,0 +1,111 @@
+// Package redislock_test holds the tests of package redislock that need a server.
+package redislock_test
+
+import (
+	"flag"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/lab/engines"
+	"github.com/holdfast-go/holdfast/redislock"
+)
+
+func TestMain(m *testing.M) {
+	// Most of the time they wait, for a network or a clock.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	// go-redis goes on connecting for some seconds after Close, to servers that are gone.
+	const goRedis = "github.com/redis/go-redis/v9"
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction(goRedis+"/internal/pool.(*ConnPool).queuedNewConn.func2"),
+		goleak.IgnoreAnyFunction(goRedis+".(*sentinelFailover).MasterAddr.func1"))
+}
+
+// options are those of a client of the server.
+func options(t testing.TB, url string) *redis.Options {
+	t.Helper()
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// connect makes a client that is closed with the test.
+func connect(t testing.TB, o *redis.Options) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(o)
+	t.Cleanup(func() { closeAll(t, client) })
+	return client
+}
+
+// closeAll closes clients and stores in their order.
+func closeAll(t testing.TB, all ...interface{ Close() error }) {
+	t.Helper()
+	for _, one := range all {
+		if err := one.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+}
+
+// newStore is ready, and closed in the end.
+func newStore(t testing.TB, client redis.UniversalClient, o *redislock.Options) *redislock.Store {
+	t.Helper()
+	s := redislock.New(client, o)
+	t.Cleanup(func() { closeAll(t, s) })
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// place is where the keys of one test are.
+type place struct {
+	redislock.Options
+	client redis.UniversalClient
+}
+
+func newPlace(t testing.TB) place {
+	t.Helper()
+	return place{redislock.Options{Prefix: engines.RedisPrefix(t)}, connect(t, options(t, engines.Redis(t).URL))}
+}
+
+// byURL opens a store by the URL of a server, as programs do that have no client.
+func (p place) byURL(t testing.TB, server string) driver.Store {
+	t.Helper()
+	u, err := driver.ParseURL(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.RawQuery = url.Values{"prefix": {p.Prefix}}.Encode()
+	s, err := driver.Open(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (p place) open() driver.Store { return redislock.New(p.client, &p.Options) }
+
+// damage makes the record of a resource unreadable.
+func (p place) damage(t *testing.T, resource string) {
+	t.Helper()
+	if err := p.client.Set(t.Context(), p.Prefix+resource, "nonsense", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addresses are those that a URL names.
+func addresses(url string) []string {
+	_, list, _ := strings.Cut(url, "://")
+	return strings.Split(list, ",")
+}
+
+func countLines(text string) int { return strings.Count(strings.TrimSpace(text), "\n") + 1 }
