@@ -229,12 +229,8 @@ func (c *cleaner) unused(batch []*orphan) (left []*orphan) {
 func (c *cleaner) isRenewed(ref driver.HoldRef) (bool, error) {
 	ctx, cancel := context.WithTimeout(c.s.life, c.s.opts.StoreTimeout)
 	defer cancel()
-	for h, err := range c.s.store.List(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID}) {
-		if err != nil || h.HoldID == ref.HoldID {
-			return !h.Renewed.IsZero(), err
-		}
-	}
-	return false, nil
+	h, err := c.s.find(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID}, ref.HoldID)
+	return !h.Renewed.IsZero(), err
 }
 
 // postpone sets when the orphan is released again. c.mu is held.

@@ -112,20 +112,26 @@ func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error)
 }
 
 // lockIDOf returns the lock ID of a hold, as the store has it, or "" if there is none.
-func (x *exchange) lockIDOf(resource string, id driver.HoldID) (lockID string, err error) {
-	began := time.Now()
-	defer func() { x.s.opts.Observer.storeCall(x.r.Context(), "list", began, err) }()
+func (x *exchange) lockIDOf(resource string, id driver.HoldID) (string, error) {
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
 	defer cancel()
-	for h, err := range x.s.store.List(ctx, driver.Filter{Resource: resource}) {
+	h, err := x.s.find(ctx, driver.Filter{Resource: resource}, id)
+	return h.LockID, err
+}
+
+// find returns a hold, as the store has it, or none: its lock ID is empty then.
+func (s *Server) find(ctx context.Context, f driver.Filter, id driver.HoldID) (_ driver.Status, err error) {
+	began := time.Now()
+	defer func() { s.opts.Observer.storeCall(ctx, "list", began, err) }()
+	for h, err := range s.store.List(ctx, f) {
 		switch {
 		case err != nil:
-			return "", err
+			return driver.Status{}, err
 		case h.HoldID == id:
-			return h.LockID, nil
+			return h, nil
 		}
 	}
-	return "", ctx.Err() // a store may end a list with its ctx
+	return driver.Status{}, ctx.Err() // a store may end a list with its ctx
 }
 
 // sweep serves POST /v1/sweep.
