@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -161,7 +163,13 @@ func (n *Network) Accept() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.proxies {
-		if err := p.Start(); err != nil {
+		// A process that this one has just forked has all that was open until it becomes
+		// another program: the listener of before Refuse, too.
+		err := p.Start()
+		for began := time.Now(); err != nil && time.Since(began) < time.Minute; err = p.Start() {
+			runtime.Gosched()
+		}
+		if err != nil {
 			n.t.Fatal(err)
 		}
 	}

@@ -2,10 +2,12 @@ package proxy_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -245,5 +247,26 @@ func TestRarely(t *testing.T) {
 	}
 	if got := s.lines.Load(); got == asked || got == asked-int64(failed) {
 		t.Errorf("%d of %d requests arrived, %d failed: only one direction has faults", got, asked, failed)
+	}
+}
+
+// Tests start processes, which have the listeners of this one for a moment.
+func TestRefuseBesideForks(t *testing.T) {
+	n := proxy.New(t)
+	n.Address(serve(t).address)
+	ctx, cancel := context.WithCancel(t.Context())
+	var forks sync.WaitGroup
+	defer forks.Wait()
+	defer cancel()
+	forks.Go(func() {
+		for ctx.Err() == nil {
+			if err := exec.CommandContext(ctx, os.Args[0], "-test.run=^$").Run(); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 1000 {
+		n.Refuse()
+		n.Accept()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/compat/mongodoc"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
@@ -36,6 +37,15 @@ func newTTL(coll *mongo.Collection) *mongodoc.Store {
 }
 
 func newFlag(coll *mongo.Collection) *mongodoc.Store { return mongodoc.NewFlag(coll, nil) }
+
+// follows fails the test if the second hold has no higher token. Where a release deletes
+// the document, the token is the clock's: it may be the same within a millisecond.
+func (l layout) follows(t *testing.T, second, first driver.HoldRef) {
+	t.Helper()
+	if second.Token < first.Token || l.name == "flag" && second.Token == first.Token {
+		t.Errorf("token %d follows %d", second.Token, first.Token)
+	}
+}
 
 // each runs a test on each layout.
 func each(t *testing.T, test func(t *testing.T, l layout)) {
