@@ -1,7 +1,6 @@
 package memlock
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -10,26 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest/basetest"
 )
 
-// clock stands still until it is moved.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 func open(*testing.T) *drivertest.Harness {
-	c := &clock{now: time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC)}
+	c := drivertest.NewClock(time.Microsecond)
 	return &drivertest.Harness{Store: New(&Options{Now: c.Now}), Advance: c.Advance, Now: c.Now}
 }
 

@@ -1,11 +1,10 @@
 package pglock
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 func TestParseURL(t *testing.T) {
@@ -39,7 +38,7 @@ func TestParseURL(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for text, says := range map[string]string{
+	drivertest.RefusesURLs(t, map[string]string{
 		"postgres:///app":                                   "no server",
 		"postgres://u:secret@h":                             "no database",
 		"postgres://u:secret@h/":                            "no database",
@@ -59,18 +58,5 @@ func TestOpenRefuses(t *testing.T) {
 		"postgres://u:7777?secret@h/app":                    "%3F",
 		"postgres://u:7777/app?secret@h/app":                "%40",
 		"postgres://u:7777#secret@h/app":                    "%23",
-	} {
-		s, err := driver.Open(t.Context(), text)
-		if err == nil {
-			t.Errorf("%s was opened", text)
-			_ = s.Close()
-			continue
-		}
-		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want ErrInvalid that says %q", text, err, says)
-		}
-		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error repeats the password: %v", text, err)
-		}
-	}
+	})
 }

@@ -1,13 +1,13 @@
 package redislock
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 func TestParseURL(t *testing.T) {
@@ -52,7 +52,7 @@ func TestParseURL(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for text, says := range map[string]string{
+	drivertest.RefusesURLs(t, map[string]string{
 		"redis:///0":                                  "no server",
 		"redis://h:99999":                             "from 1 to 65535",
 		"redis://h1,h2:0":                             "from 1 to 65535",
@@ -79,18 +79,5 @@ func TestOpenRefuses(t *testing.T) {
 		"redis://u:7777/secret@h":                     "%2F",
 		"redis://u:7777#secret@h":                     "%23",
 		"redis://u:7777?secret@h":                     "%3F",
-	} {
-		s, err := driver.Open(t.Context(), text)
-		if err == nil {
-			t.Errorf("%s was opened", text)
-			_ = s.Close()
-			continue
-		}
-		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want ErrInvalid that says %q", text, err, says)
-		}
-		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error repeats the password: %v", text, err)
-		}
-	}
+	})
 }

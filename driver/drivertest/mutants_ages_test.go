@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
 // ageMutants grant and refuse as they should. The times at which they looked at holds and
@@ -67,12 +68,12 @@ func TestAgeMutants(t *testing.T) {
 		for _, subtest := range []string{m.caught, "S01_random_history"} {
 			t.Run(name+"/"+subtest, func(t *testing.T) {
 				t.Parallel()
-				catches(t, name, subtest)
+				selftest.Catches(t, "TestSuite", name, subtest)
 			})
 		}
 		t.Run(name+inRealTime, func(t *testing.T) {
 			t.Parallel()
-			catches(t, name+inRealTime, m.caught)
+			selftest.Catches(t, "TestSuite", name+inRealTime, m.caught)
 		})
 	}
 }

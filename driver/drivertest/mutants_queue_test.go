@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
 // courtesyMutants grant and refuse as they should where nobody waits in the queue. What
@@ -173,7 +174,7 @@ func TestCourtesyMutants(t *testing.T) {
 		for _, subtest := range subtests {
 			t.Run(name+"/"+subtest, func(t *testing.T) {
 				t.Parallel()
-				catches(t, name, subtest)
+				selftest.Catches(t, "TestSuite", name, subtest)
 			})
 		}
 	}
@@ -183,7 +184,7 @@ func TestCourtesyMutantsInRealTime(t *testing.T) {
 	for _, name := range []string{"renewals wake", "places wake", "a grant leaves its place", "an acquirer without a place passes"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			catches(t, name+inRealTime, courtesyMutants[name].caught)
+			selftest.Catches(t, "TestSuite", name+inRealTime, courtesyMutants[name].caught)
 		})
 	}
 }

@@ -2,8 +2,6 @@ package drivertest_test
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
 // mutant is a store that breaks one rule.
@@ -306,9 +305,6 @@ func counting(r model.Record, now model.Time, q driver.AcquireRequest) (model.Re
 	return r, g, changed, err
 }
 
-// suiteEnv makes TestSuite check a mutant, or a sound store.
-const suiteEnv = "DRIVERTEST_STORE"
-
 // inRealTime after a name: on the real clock, as that of a server.
 const inRealTime = " in real time"
 
@@ -334,13 +330,9 @@ func tokenless(r model.Record, now model.Time, q driver.AcquireRequest) (model.R
 	return r, g, changed, err
 }
 
-// TestSuite is run by the tests below in processes of their own, because a suite
-// that finds something fails the test that runs it.
+// TestSuite is run by the tests below in processes of their own.
 func TestSuite(t *testing.T) {
-	name, real := strings.CutSuffix(os.Getenv(suiteEnv), inRealTime)
-	if name == "" {
-		t.Skip("run by TestMutants")
-	}
+	name, real := strings.CutSuffix(selftest.Subject(t), inRealTime)
 	r := sound()
 	breaks := sounds[name]
 	if name == clockPasses {
@@ -372,25 +364,11 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// suite runs subtests of TestSuite and returns what was printed.
-func suite(t *testing.T, store, subtests string) (output string, passed bool) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuite$/"+subtests, "-test.v")
-	cmd.Env = append(os.Environ(), suiteEnv+"="+store)
-	out, err := cmd.CombinedOutput()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return string(out), err == nil
-}
-
 func TestSoundStoresPass(t *testing.T) {
 	for name := range sounds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out, passed := suite(t, name, ""); !passed {
-				t.Error(out)
-			}
+			selftest.Passes(t, "TestSuite", name)
 		})
 	}
 }
@@ -398,7 +376,7 @@ func TestSoundStoresPass(t *testing.T) {
 // A harness whose clock passes is told so at once, rather than by comparisons that
 // fail now and then.
 func TestClockMustStandStill(t *testing.T) {
-	out, passed := suite(t, clockPasses, "^status$")
+	out, passed := selftest.Run(t, "TestSuite", clockPasses, "^status$")
 	if passed || !strings.Contains(out, "must stand still") {
 		t.Errorf("the suite said:\n%s", out)
 	}
@@ -412,7 +390,7 @@ func TestMutants(t *testing.T) {
 			}
 			t.Run(name+"/"+subtest, func(t *testing.T) {
 				t.Parallel()
-				catches(t, name, subtest)
+				selftest.Catches(t, "TestSuite", name, subtest)
 			})
 		}
 	}
@@ -432,15 +410,7 @@ func TestMutantsInRealTime(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			catches(t, name+inRealTime, m.caught)
+			selftest.Catches(t, "TestSuite", name+inRealTime, m.caught)
 		})
-	}
-}
-
-func catches(t *testing.T, store, subtest string) {
-	t.Helper()
-	out, passed := suite(t, store, "^"+subtest+"$")
-	if passed || !strings.Contains(out, "--- FAIL: TestSuite/"+subtest) {
-		t.Errorf("%s did not catch it:\n%s", subtest, out)
 	}
 }

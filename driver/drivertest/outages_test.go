@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
 // answers are those of a store that does without its data.
@@ -289,7 +290,7 @@ func TestOutageMutants(t *testing.T) {
 	for name, m := range outageMutants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			catches(t, name, m.caught)
+			selftest.Catches(t, "TestSuite", name, m.caught)
 		})
 	}
 }

@@ -68,9 +68,9 @@ type ruled struct {
 	real   bool
 	hub    wake.Hub
 	losses wake.Hub // of driver.LossWatcher
+	*drivertest.Clock
 
 	mu      sync.Mutex
-	now     time.Time
 	records map[string]model.Record
 	down    answers                 // instead of its own, or nil
 	full    bool                    // nothing can be written
@@ -81,7 +81,7 @@ type ruled struct {
 
 func newRuled(r *rules) *ruled {
 	return &ruled{
-		rules: r, now: time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC), records: make(map[string]model.Record),
+		rules: r, Clock: drivertest.NewClock(time.Microsecond), records: make(map[string]model.Record),
 		copied: make(map[string]model.Record), flow: closed(),
 	}
 }
@@ -90,18 +90,6 @@ func closed() chan struct{} {
 	ch := make(chan struct{})
 	close(ch)
 	return ch
-}
-
-func (s *ruled) Now() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-func (s *ruled) Advance(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = s.now.Add(d)
 }
 
 // enter locks the store and tells the time, unless ctx is dead.
@@ -113,7 +101,7 @@ func (s *ruled) enter(ctx context.Context) (model.Time, error) {
 	if s.real {
 		return model.TimeOf(time.Now()), nil
 	}
-	return model.TimeOf(s.now), nil
+	return model.TimeOf(s.Now()), nil
 }
 
 func (s *ruled) record(resource string) model.Record {

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/fencetest"
+	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
 var errNotFound = errors.New("not found")
@@ -95,11 +93,14 @@ func open(mutant string) *fencetest.Harness {
 	}
 }
 
-// env names the mutant that TestSuite runs with.
-const env = "HOLDFAST_FENCE_MUTANT"
-
 func TestSuite(t *testing.T) {
-	fencetest.Run(t, func(*testing.T) *fencetest.Harness { return open(os.Getenv(env)) })
+	fencetest.Run(t, func(*testing.T) *fencetest.Harness { return open("") })
+}
+
+// TestMutant is run by TestMutants in processes of its own.
+func TestMutant(t *testing.T) {
+	mutant := selftest.Subject(t)
+	fencetest.Run(t, func(*testing.T) *fencetest.Harness { return open(mutant) })
 }
 
 // A fence that lacks all that may be lacking is not asked for it.
@@ -132,12 +133,7 @@ func TestMutants(t *testing.T) {
 	} {
 		t.Run(mutant, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuite$/^"+subtest+"$")
-			cmd.Env = append(os.Environ(), env+"="+mutant)
-			out, err := cmd.CombinedOutput()
-			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL: TestSuite/"+subtest) {
-				t.Errorf("%s does not notice it (error %v):\n%s", subtest, err, out)
-			}
+			selftest.Catches(t, "TestMutant", mutant, subtest)
 		})
 	}
 }

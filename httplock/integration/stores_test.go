@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/lab/engines"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/pglock"
@@ -24,27 +24,9 @@ type behind struct {
 	// open opens a handle on the data, which its server closes.
 	open func(t testing.TB) driver.Store
 	// clock is the store's, if it can be moved.
-	clock *clock
+	clock *drivertest.Clock
 	// uncounted is drivertest.Harness.Uncounted.
 	uncounted bool
-}
-
-// clock stands still until it is moved. It counts milliseconds, as the API does.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now.Truncate(time.Millisecond)
-}
-
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
 
 // stores make new data, of each kind that a server is put in front of.
@@ -56,7 +38,7 @@ var stores = map[string]func(t testing.TB) *behind{
 }
 
 func inMemory(testing.TB) *behind {
-	c := &clock{now: time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC)}
+	c := drivertest.NewClock(time.Millisecond) // as the API counts
 	store := memlock.New(&memlock.Options{Now: c.Now})
 	return &behind{clock: c, open: func(testing.TB) driver.Store { return store }}
 }

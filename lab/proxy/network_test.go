@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/ask"
 	"github.com/holdfast-go/holdfast/lab/proxy"
+	"github.com/holdfast-go/holdfast/lab/strange"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,35 +30,19 @@ type server struct {
 }
 
 func serve(t *testing.T) *server {
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{address: l.Addr().String()}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := l.Accept()
+	s := new(server)
+	s.address = strange.Server(t, func(conn net.Conn) {
+		for in := bufio.NewReader(conn); ; {
+			line, err := in.ReadString('\n')
 			if err != nil {
 				return
 			}
-			all.Go(func() {
-				defer conn.Close()
-				for in := bufio.NewReader(conn); ; {
-					line, err := in.ReadString('\n')
-					if err != nil {
-						return
-					}
-					s.lines.Add(1)
-					if _, err := io.WriteString(conn, line); err != nil {
-						return
-					}
-				}
-			})
+			s.lines.Add(1)
+			if _, err := io.WriteString(conn, line); err != nil {
+				return
+			}
 		}
 	})
-	t.Cleanup(func() { l.Close(); all.Wait() })
 	return s
 }
 

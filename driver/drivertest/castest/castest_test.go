@@ -1,16 +1,13 @@
 package castest_test
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/drivertest/basetest"
 	"github.com/holdfast-go/holdfast/driver/drivertest/castest"
+	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
 // mutants of memory, and the subtests that are there for them.
@@ -30,47 +27,20 @@ var mutants = map[string][]string{
 	"floor is of tokens alone":             {"creation_after_the_clock_went_back"},
 }
 
-// backendEnv makes TestBackend check a mutant, or the sound backend.
-const backendEnv = "CASTEST_BACKEND"
-
-// TestBackend is run by the tests below in processes of their own, because a
-// suite that finds something fails the test that runs it.
+// TestBackend is run by the tests below in processes of their own.
 func TestBackend(t *testing.T) {
-	name := os.Getenv(backendEnv)
-	if name == "" {
-		t.Skip("run by TestMutants")
-	}
+	name := selftest.Subject(t)
 	castest.Run(t, func(*testing.T) cas.Backend { return newMemory(name) })
 }
 
-func suite(t *testing.T, backend, subtests string) (output string, passed bool) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBackend$/"+subtests, "-test.v")
-	cmd.Env = append(os.Environ(), backendEnv+"="+backend)
-	out, err := cmd.CombinedOutput()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return string(out), err == nil
-}
-
-// The backend that the mutants are made of passes, so they fail for what they
-// break.
-func TestSoundBackendPasses(t *testing.T) {
-	if out, passed := suite(t, "sound", ""); !passed {
-		t.Error(out)
-	}
-}
+func TestSoundBackendPasses(t *testing.T) { selftest.Passes(t, "TestBackend", "sound") }
 
 func TestMutants(t *testing.T) {
 	for name, subtests := range mutants {
 		for _, subtest := range subtests {
 			t.Run(name+"/"+subtest, func(t *testing.T) {
 				t.Parallel()
-				out, passed := suite(t, name, "^"+subtest+"$")
-				if passed || !strings.Contains(out, "--- FAIL: TestBackend/"+subtest) {
-					t.Errorf("%s did not catch it:\n%s", subtest, out)
-				}
+				selftest.Catches(t, "TestBackend", name, subtest)
 			})
 		}
 	}
