@@ -2,23 +2,14 @@
 package eslock_test
 
 import (
-	"flag"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/lab/engines"
 	"github.com/holdfast-go/holdfast/lab/esnode"
 )
 
-func TestMain(m *testing.M) {
-	// Most of the time they wait, for a network or a clock.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { engines.Main(m) }
 
 // onBoth runs a test on each kind of server.
 func onBoth(t *testing.T, test func(t *testing.T, n node)) {

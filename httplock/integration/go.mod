@@ -12,7 +12,7 @@ require (
 	github.com/rs/zerolog v1.35.1 // indirect
 	github.com/ulikunitz/xz v0.5.17 // indirect
 	go.mongodb.org/mongo-driver/v2 v2.9.3 // indirect
-	go.uber.org/goleak v1.3.0
+	go.uber.org/goleak v1.3.0 // indirect
 )
 
 require (

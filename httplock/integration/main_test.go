@@ -3,16 +3,9 @@
 package httplock_test
 
 import (
-	"flag"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-func TestMain(m *testing.M) {
-	// Most of the time they wait, for a network or a clock.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { engines.Main(m) }

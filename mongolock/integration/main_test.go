@@ -2,12 +2,10 @@
 package mongolock_test
 
 import (
-	"flag"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
@@ -15,13 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
-func TestMain(m *testing.M) {
-	// Most of the time they wait, for a network or a clock.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { engines.Main(m) }
 
 // newCollection is empty, in a database of its own.
 func newCollection(t testing.TB) *mongo.Collection {

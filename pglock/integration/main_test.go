@@ -3,26 +3,18 @@ package pglock_test
 
 import (
 	"context"
-	"flag"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/engines"
 	"github.com/holdfast-go/holdfast/pglock"
 )
 
-func TestMain(m *testing.M) {
-	// Most of the time they wait, for a network or a clock.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { engines.Main(m) }
 
 // database is that of a test, which has a schema for each place where locks are.
 type database struct {

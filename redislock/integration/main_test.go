@@ -2,7 +2,6 @@
 package redislock_test
 
 import (
-	"flag"
 	"net/url"
 	"strings"
 	"testing"
@@ -16,13 +15,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most of the time they wait, for a network or a clock.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
 	// go-redis goes on connecting for some seconds after Close, to servers that are gone.
 	const goRedis = "github.com/redis/go-redis/v9"
-	goleak.VerifyTestMain(m,
+	engines.Main(m,
 		goleak.IgnoreAnyFunction(goRedis+"/internal/pool.(*ConnPool).queuedNewConn.func2"),
 		goleak.IgnoreAnyFunction(goRedis+".(*sentinelFailover).MasterAddr.func1"))
 }

@@ -6,7 +6,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
@@ -14,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { engines.Main(m) }
 
 // layout is one of the three.
 type layout struct {
@@ -47,10 +46,13 @@ func (l layout) follows(t *testing.T, second, first driver.HoldRef) {
 	}
 }
 
-// each runs a test on each layout.
+// each runs a test on each layout, all at the same time.
 func each(t *testing.T, test func(t *testing.T, l layout)) {
 	for _, l := range layouts {
-		t.Run(l.name, func(t *testing.T) { test(t, l) })
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, l)
+		})
 	}
 }
 
