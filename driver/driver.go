@@ -258,7 +258,9 @@ const SweepResource = "holdfast/sweep"
 // SweepRequest bounds a Sweep.
 type SweepRequest struct {
 	// Idle is for how long a resource must have had no hold for its record to be
-	// deleted.
+	// deleted. Where others use the store, it should be a minute at least: a store may take
+	// the time of an acquire before that waits for its turn, and a record that was deleted
+	// meanwhile would begin again with a lower token.
 	Idle time.Duration
 	// Most bounds how many records the call changes or deletes, so that it takes
 	// a short time. 0: no bound.

@@ -125,9 +125,19 @@ func openMongo(t *testing.T, near, far *mongo.Database) (both [2]driver.Store) {
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		both[i] = s
+		both[i] = keeping{s}
 	}
 	return both
+}
+
+// keeping is a store whose sweeps keep records for a while. MongoDB takes the time of a
+// command before the command waits for its turn: what was deleted and made again in between
+// would have a lower token. Sweeps of a Client keep records for a minute at least.
+type keeping struct{ driver.Store }
+
+func (s keeping) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
+	q.Idle += 5 * time.Second
+	return s.Store.Sweep(ctx, q)
 }
 
 // openSearch opens two stores in an index.
