@@ -47,9 +47,9 @@ SUITE = go -C lab build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
 .PHONY: test test-all test-nightly thorough part stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
 test: ## the tests of every module but the thorough ones, in minutes; TESTFLAGS go to go test
-	@$(SUITE) test $(TESTFLAGS)
+	@$(SUITE) test $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
-thorough: ## all tests under the race detector, the thorough ones too; FOLDERS is an expression, such as 'pglock/integration'
+thorough: ## all tests under the race detector, the thorough ones too; FOLDERS is an expression, such as 'pglock(/.*)?'
 	@$(SUITE) all $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
 test-all: thorough ## all that can be run in some two hours: the thorough tests, and what follows with all of its rounds

@@ -121,7 +121,7 @@ func (b *bench) each(ways map[string]func(t *testing.T), run func(b *bench, way 
 func (b *bench) needs(can bool, what string) {
 	b.t.Helper()
 	if !can {
-		b.t.Skip("this fence or its harness has no ", what)
+		b.t.Skip("this fence or its harness has no " + what)
 	}
 }
 

@@ -7,11 +7,11 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/lab v0.0.0
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
-	github.com/holdfast-go/holdfast/lab v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
 	go.etcd.io/etcd/client/v3 v3.7.3
@@ -81,6 +81,7 @@ require (
 	go.opentelemetry.io/otel/trace v1.45.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
 	golang.org/x/crypto v0.58.0 // indirect

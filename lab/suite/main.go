@@ -2,8 +2,8 @@
 // each package as it ends, and now and then what it waits for. It ends with what was
 // skipped, by name, with the commands that repeat what failed, and with counts.
 //
-//	suite test [FLAG…]                     all tests but the thorough ones; the flags go to go test
-//	suite all [-packages EXPR] [FLAG…]     all tests, of the folders that match
+//	suite test [-packages EXPR] [FLAG…]    all tests but the thorough ones, of the folders that match; the flags go to go test
+//	suite all [-packages EXPR] [FLAG…]     all tests
 //	suite stress [FLAG…]                   tests many times under load
 //
 // It needs nothing but Go and git, so that the first command in a fresh clone
@@ -27,6 +27,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,7 +40,7 @@ const limit = "30m"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(ctx, os.Args[1:])
+	err := suite(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
@@ -47,7 +48,7 @@ func main() {
 	}
 }
 
-func command(ctx context.Context, args []string) error {
+func suite(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return errors.New("want test, all or stress")
 	}
@@ -55,9 +56,7 @@ func command(ctx context.Context, args []string) error {
 	switch name {
 	case "stress":
 		return stress(ctx, args)
-	case "test":
-		return run(ctx, true, everywhere, append([]string{"-short"}, args...))
-	case "all":
+	case "test", "all":
 		folders := everywhere
 		if len(args) > 1 && args[0] == "-packages" {
 			var err error
@@ -65,6 +64,9 @@ func command(ctx context.Context, args []string) error {
 				return err
 			}
 			args = args[2:]
+		}
+		if name == "test" {
+			return run(ctx, true, folders, append([]string{"-short"}, args...))
 		}
 		return run(ctx, false, folders, args)
 	}
@@ -108,6 +110,7 @@ func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string)
 	defer cancel()
 	go r.waits(ctx)
 	var jobs []job
+	var chosen atomic.Int32
 	slices.SortStableFunc(all, func(a, b modules.Module) int { return rank(a) - rank(b) })
 	for _, m := range all {
 		switch {
@@ -128,6 +131,7 @@ func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string)
 				}
 			}
 			var plain, raced []string
+			defer func() { chosen.Add(int32(len(plain) + len(raced))) }()
 			for _, pkg := range packages {
 				switch folder := folderOf(m, pkg); {
 				case !folders.MatchString(folder):
@@ -148,7 +152,14 @@ func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string)
 		together = 3
 	}
 	if err := runJobs(ctx, together, jobs); err != nil {
+		if ctx.Err() != nil {
+			fmt.Println("== interrupted: not all tests were run")
+			r.close()
+		}
 		return err
+	}
+	if chosen.Load() == 0 && folders != everywhere {
+		return fmt.Errorf("no folder with tests matches %q: it is a regular expression of the whole path below the root, such as 'pglock(/.*)?'", folders)
 	}
 	fmt.Printf("== the tests took %v%s\n", time.Since(began).Round(time.Second), processorTime())
 	r.close()
@@ -241,7 +252,7 @@ func testModule(ctx context.Context, r *report, root string, m modules.Module, a
 	if err := test.Start(); err != nil {
 		return err
 	}
-	failed, err := r.read(events, m)
+	failed, err := r.read(events, command{m, args})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func TestParts(t *testing.T) {
 				}
 			}
 			if len(in) != 1 {
-				t.Errorf("%s is in parts %v, want it in one", pkg, in)
+				t.Errorf("%s is in %d parts of the gate: have it in FOLDERS of one part in the Makefile %v", folderOf(m, pkg), len(in), in)
 			}
 		}
 	}

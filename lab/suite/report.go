@@ -19,13 +19,15 @@ import (
 
 // event is one line of `go test -json`.
 type event struct {
-	Action  string
-	Package string
-	Test    string
-	Output  string
+	Action      string
+	Package     string
+	ImportPath  string // of build-output
+	Test        string
+	Output      string
+	FailedBuild string // why a package failed: an ImportPath
 }
 
-// test names one test or subtest.
+// test names one test or subtest, or a package if it has no name.
 type test struct{ pkg, name string }
 
 func (t test) String() string { return t.pkg + "." + t.name }
@@ -36,16 +38,18 @@ func (t test) String() string { return t.pkg + "." + t.name }
 type report struct {
 	mu       sync.Mutex // guards what follows
 	w        io.Writer
-	output   map[test][]string // of tests that have not ended
+	output   map[test][]string // of tests that have not ended, and of packages
+	built    map[string]string // what compilers say, by import path
 	skipped  []*skipped
+	beside   map[string][]string  // packages, by what their stores or harnesses lack
 	thorough int                  // tests that -short left out
 	leftOut  []string             // modules that were not tested
 	running  map[string]time.Time // packages, since when
 	failures strings.Builder      // what the tests printed that failed
 	passed   int                  // tests and subtests
 	failed   int                  // the same, and packages that failed outside a test
-	broken   map[string]bool
-	repeat   []string // the commands that run again what failed
+	broken   map[test][]string    // the subtests that failed in each test; the name of a package is empty
+	repeat   []string             // the commands that run again what failed
 }
 
 // mostNamed is how many tests are named that were skipped for one reason.
@@ -70,7 +74,10 @@ func (s *skipped) String() string {
 }
 
 func newReport(w io.Writer) *report {
-	return &report{w: w, output: make(map[test][]string), broken: make(map[string]bool), running: make(map[string]time.Time)}
+	return &report{
+		w: w, output: make(map[test][]string), built: make(map[string]string), beside: make(map[string][]string),
+		broken: make(map[test][]string), running: make(map[string]time.Time),
+	}
 }
 
 // fail counts a failure that is no test's.
@@ -123,9 +130,39 @@ func (r *report) doing() string {
 	return "running " + strings.Join(all, ", ")
 }
 
-// read takes the events of one run of go test in a module to their end. It returns how
-// many of them are failures.
-func (r *report) read(events io.Reader, m modules.Module) (failed int, _ error) {
+// command is a run of go test in a module.
+type command struct {
+	modules.Module
+	flags []string
+}
+
+// again is the command that runs tests of a package again.
+func (c command) again(pkg, run string) string {
+	words := []string{"GOWORK=off go -C", c.Dir, "test"}
+	for _, flag := range []string{"-race", "-short"} {
+		if slices.Contains(c.flags, flag) {
+			words = append(words, flag)
+		}
+	}
+	words = append(words, "-count=1")
+	if run != "" {
+		words = append(words, "-run", "'"+strings.ReplaceAll(run, "'", `'\''`)+"'")
+	}
+	return strings.Join(append(words, "."+strings.TrimPrefix(pkg, c.Path)), " ")
+}
+
+// exactly is the expression for -run that chooses a test, or subtest, alone.
+func exactly(name string) string {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// read takes the events of a command to their end. It returns how many of them are
+// failures.
+func (r *report) read(events io.Reader, m command) (failed int, _ error) {
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -142,7 +179,7 @@ func (r *report) read(events io.Reader, m modules.Module) (failed int, _ error) 
 }
 
 // take takes one line and reports whether it is a failure.
-func (r *report) take(line []byte, m modules.Module) (failed bool) {
+func (r *report) take(line []byte, m command) (failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var e event
@@ -156,20 +193,24 @@ func (r *report) take(line []byte, m modules.Module) (failed bool) {
 		r.running[e.Package] = time.Now()
 	case "build-output":
 		fmt.Fprint(r.w, e.Output)
+		r.built[e.ImportPath] += e.Output
 	case "output":
 		switch {
-		case e.Test != "":
+		case e.Output == "PASS\n", e.Output == "testing: warning: no tests to run\n", strings.HasSuffix(e.Output, "[no tests to run]\n"):
+			// go test says the first two only because of -json.
+		default:
 			r.output[t] = append(r.output[t], e.Output)
-		case e.Output != "PASS\n" && e.Output != "testing: warning: no tests to run\n":
-			fmt.Fprint(r.w, e.Output) // without what go test says only because of -json
+			if e.Test == "" {
+				fmt.Fprint(r.w, e.Output)
+			}
 		}
 	case "pass":
 		if e.Test == "" {
 			delete(r.running, e.Package)
 		} else {
 			r.passed++
-			delete(r.output, t)
 		}
+		delete(r.output, t)
 	case "skip":
 		if e.Test == "" {
 			delete(r.running, e.Package)
@@ -184,10 +225,9 @@ func (r *report) take(line []byte, m modules.Module) (failed bool) {
 	case "fail":
 		if e.Test == "" {
 			delete(r.running, e.Package)
-			r.failPackage(e.Package, m)
+			r.failPackage(e, m)
 		} else {
 			r.failed++
-			r.broken[e.Package] = true
 			r.print(t, m)
 		}
 		return true
@@ -197,7 +237,10 @@ func (r *report) take(line []byte, m modules.Module) (failed bool) {
 
 // failPackage prints what tests wrote that had no time to end: a panic or a
 // time-out stops them all. r.mu is held.
-func (r *report) failPackage(pkg string, m modules.Module) {
+func (r *report) failPackage(e event, m command) {
+	pkg, own := e.Package, test{e.Package, ""}
+	said := r.built[e.FailedBuild] + strings.Join(r.output[own], "")
+	delete(r.output, own)
 	var unfinished []test
 	for t := range r.output {
 		if t.pkg == pkg {
@@ -208,30 +251,53 @@ func (r *report) failPackage(pkg string, m modules.Module) {
 	for _, t := range unfinished {
 		r.print(t, m)
 	}
-	if !r.broken[pkg] {
+	if r.broken[own] == nil {
 		r.failed++
-		fmt.Fprintf(&r.failures, "%s failed outside its tests: see above\n", pkg)
+		fmt.Fprintf(&r.failures, "%s failed outside its tests:\n%s", pkg, said)
+		r.repeat = append(r.repeat, m.again(pkg, ""))
 	}
 }
 
-func (r *report) print(t test, m modules.Module) {
-	fmt.Fprintf(&r.failures, "%s\n", t)
+// mostRepeated is how many subtests of a test are repeated one by one.
+const mostRepeated = 3
+
+// print prints what a test wrote that failed, after its subtests.
+func (r *report) print(t test, m command) {
+	var said strings.Builder
 	for _, line := range r.output[t] {
 		if !strings.HasPrefix(line, "=== ") {
 			fmt.Fprint(r.w, line)
-			r.failures.WriteString(line)
+			said.WriteString(line)
 		}
 	}
 	delete(r.output, t)
-	if !strings.Contains(t.name, "/") { // its subtests run with it
-		r.repeat = append(r.repeat, fmt.Sprintf("go -C %s test -race -count=1 -run '^%s$' .%s",
-			m.Dir, t.name, strings.TrimPrefix(t.pkg, m.Path)))
+	subtests := r.broken[t]
+	if len(subtests) == 0 || strings.Count(said.String(), "\n") > 1 {
+		fmt.Fprintf(&r.failures, "%s\n%s", t, said.String())
 	}
+	if len(subtests) == 0 || len(subtests) > mostRepeated {
+		subtests = []string{t.name}
+	}
+	outer := test{t.pkg, ""}
+	if i := strings.LastIndex(t.name, "/"); i >= 0 {
+		outer.name = t.name[:i]
+	} else {
+		for _, name := range subtests {
+			r.repeat = append(r.repeat, m.again(t.pkg, exactly(name)))
+		}
+	}
+	r.broken[outer] = append(r.broken[outer], subtests...)
 }
 
 // note keeps that a test was skipped, beside the others of its package that were
 // for the same reason.
 func (r *report) note(t test, why string) {
+	if strings.HasPrefix(why, "this ") { // store, fence or backend, or its harness
+		if !slices.Contains(r.beside[why], t.pkg) {
+			r.beside[why] = append(r.beside[why], t.pkg)
+		}
+		return
+	}
 	for _, s := range r.skipped {
 		if s.pkg == t.pkg && s.why == why {
 			s.tests = append(s.tests, t.name)
@@ -244,11 +310,14 @@ func (r *report) note(t test, why string) {
 // place is where a line of a test's output comes from.
 var place = regexp.MustCompile(`^\w+\.go:\d+: `)
 
-// reason is what t.Skip was given.
+// reason is what t.Skip was given, which is the last that a test says.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+			if place.MatchString(line) {
+				said = nil
+			}
 			said = append(said, place.ReplaceAllString(line, ""))
 		}
 	}
@@ -256,14 +325,23 @@ func reason(output []string) string {
 }
 
 func (r *report) close() {
+	if len(r.beside) > 0 {
+		fmt.Fprintf(r.w, "\nsubtests of suites that do not apply:\n")
+		for _, why := range slices.Sorted(maps.Keys(r.beside)) {
+			fmt.Fprintf(r.w, "  %s: %s\n", why, strings.Join(r.beside[why], ", "))
+		}
+	}
 	if len(r.skipped) > 0 {
 		fmt.Fprintf(r.w, "\n%d skipped:\n", len(r.skipped))
 		for _, what := range r.skipped {
 			fmt.Fprintf(r.w, "  SKIP %s\n", what)
 		}
 	}
-	if r.thorough > 0 || len(r.leftOut) > 0 {
-		fmt.Fprintf(r.w, "\n%d thorough tests and the modules %s were left out; make test-all runs them\n", r.thorough, strings.Join(r.leftOut, ", "))
+	if r.thorough > 0 {
+		fmt.Fprintf(r.w, "\n%d thorough tests were left out: make thorough FOLDERS='…' runs those of some folders\n", r.thorough)
+	}
+	if len(r.leftOut) > 0 {
+		fmt.Fprintf(r.w, "\nleft out, since they compile for long: %s\n", strings.Join(r.leftOut, ", "))
 	}
 	if r.failures.Len() > 0 {
 		fmt.Fprintf(r.w, "\nfailed:\n%s", &r.failures)

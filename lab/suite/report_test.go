@@ -21,7 +21,7 @@ func TestReport(t *testing.T) {
 	var out strings.Builder
 	r := newReport(&out)
 	r.skip("an engine: install it")
-	if failed, err := r.read(strings.NewReader(string(events)), modules.Module{Dir: "lab"}); err != nil || failed == 0 {
+	if failed, err := r.read(strings.NewReader(string(events)), command{modules.Module{Dir: "lab", Path: "github.com/holdfast-go/holdfast/lab"}, []string{"-short"}}); err != nil || failed == 0 {
 		t.Fatalf("read %d failures, error %v", failed, err)
 	}
 	r.close()
@@ -35,6 +35,9 @@ func TestReport(t *testing.T) {
 		"unbuildable [build failed]",
 		"  SKIP an engine: install it\n",
 		"broken.TestSkipped, TestSkippedToo: no server: install one",
+		"  this store has no queue: github.com/holdfast-go/holdfast/lab/suite/testdata/broken\n",
+		`GOWORK=off go -C lab test -short -count=1 -run '^TestOuter$/^it'\''s_\(odd\)$' ./suite/testdata/broken`,
+		"GOWORK=off go -C lab test -short -count=1 ./suite/testdata/unbuildable\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("does not say %q", want)
@@ -44,11 +47,13 @@ func TestReport(t *testing.T) {
 		t.Errorf("says %q, which nobody needs", said)
 	}
 	_, failures, _ := strings.Cut(text, "\nfailed:\n")
-	if !strings.Contains(failures, "said by a test that fails") {
-		t.Error("does not repeat at the end what failed")
+	for _, want := range []string{"said by a test that fails", "said by a subtest that fails", "cannot use \"text\""} {
+		if !strings.Contains(failures, want) {
+			t.Errorf("does not repeat %q at the end", want)
+		}
 	}
-	// TestPasses and its subtest; TestFails, TestPanics and the build.
-	if last := "2 passed, 3 failed\n"; !strings.HasSuffix(text, last) {
+	// TestPasses and two subtests; TestFails, TestOuter and its subtest, TestPanics and the build.
+	if last := "3 passed, 5 failed\n"; !strings.HasSuffix(text, last) {
 		t.Errorf("does not end in %q", last)
 	}
 	if t.Failed() {

@@ -341,7 +341,7 @@ func TestEndsWhileLookHangs(t *testing.T) {
 // While looks are cut there is a gap, and a hold may have ended at any time of it.
 func TestCutIsGap(t *testing.T) {
 	if testing.Short() {
-		t.Skip("each look has a hundred thousand rows")
+		t.Skip("thorough: each look has a hundred thousand rows")
 	}
 	in(t, func(t *testing.T, w *world) {
 		h := w.hold("zz", time.Hour)

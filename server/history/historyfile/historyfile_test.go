@@ -92,7 +92,7 @@ func TestKeeps(t *testing.T) {
 // The oldest go first when the file is as large as it may get.
 func TestIsBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes minutes with the race detector")
+		t.Skip("thorough: it takes minutes with the race detector")
 	}
 	path := filepath.Join(t.TempDir(), "history.db")
 	const most = 32 << 20
