@@ -94,6 +94,7 @@ func run(ctx context.Context, check bool) error {
 		} else if err != nil {
 			return err
 		}
+		stale = append(stale, links(filepath.Dir(file), string(old)))
 		text, err := fill(string(old), sessions, code, shown)
 		if err != nil {
 			return fmt.Errorf("%s: %w", doc, err)
@@ -115,6 +116,20 @@ func run(ctx context.Context, check bool) error {
 		}
 	}
 	return errors.Join(stale...)
+}
+
+// link is the path in a link of a document to a file beside it.
+var link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+
+// links returns an error if a document in that folder links to files that are not there.
+func links(folder, text string) error {
+	var broken []error
+	for _, found := range link.FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(filepath.Join(folder, filepath.FromSlash(found[1]))); err != nil {
+			broken = append(broken, fmt.Errorf("a link leads nowhere: %w", err))
+		}
+	}
+	return errors.Join(broken...)
 }
 
 // runAll runs every script and returns what its terminals showed, by name.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -168,5 +169,19 @@ func TestParseRefuses(t *testing.T) {
 		if steps, err := parse(line); err == nil {
 			t.Errorf("%q: %v, want an error", line, steps)
 		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "a.md"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const fine = "[a](a.md), [part](a.md#part), [here](#part), [elsewhere](https://example.com/a.md)"
+	if err := links(folder, fine); err != nil {
+		t.Error(err)
+	}
+	if err := links(folder, fine+" [b](b.md)"); err == nil || !strings.Contains(err.Error(), "b.md") {
+		t.Errorf("a link that leads nowhere: %v", err)
 	}
 }
