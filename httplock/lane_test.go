@@ -41,7 +41,7 @@ func TestSilentConnectionUnder100Holds(t *testing.T) {
 	t.Parallel()
 	store := memlock.New(nil)
 	relay, at := newRelay(t, (&testServer{t: t, store: store}).listen().URL)
-	c := holdfast.New(dial(t, at, nil), &holdfast.Options{TTL: 4 * time.Second})
+	c := holdfast.New(dial(t, at, nil), &holdfast.Options{TTL: 10 * time.Second})
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)

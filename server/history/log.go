@@ -123,7 +123,8 @@ func (l *Log) State() State {
 }
 
 // Close writes what was noted before and closes the storage. It waits for a storage that does
-// not answer for two seconds; what is not written by then is dropped. The Looker of
+// not answer for two seconds; what is not written by then is dropped, and the storage is closed
+// once it answers. The Looker of
 // Follow has to be closed later, or not at all.
 func (l *Log) Close() error {
 	l.mu.Lock()
@@ -148,7 +149,11 @@ func (l *Log) Close() error {
 	select {
 	case <-l.written:
 	case <-hangs.C:
-		// To close it would hang as well.
+		// To close it now would hang as well.
+		go func() {
+			<-l.written
+			_ = l.storage.Close()
+		}()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.dropRest()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,12 @@ type broken struct {
 	broken chan struct{} // closed when it answers again; nil: it answers
 	deaf   bool          // it does not even notice that nobody waits any more
 	err    error
+	closed atomic.Bool
+}
+
+func (b *broken) Close() error {
+	b.closed.Store(true)
+	return b.memory.Close()
 }
 
 func (b *broken) breaks() { b.mu.Lock(); b.broken = make(chan struct{}); b.mu.Unlock() }
@@ -226,6 +233,10 @@ func TestCloseOfHanging(t *testing.T) {
 					t.Errorf("read: %v", err)
 				}
 				s.heals()
+				synctest.Wait()
+				if !s.closed.Load() {
+					t.Error("the storage is open, although it answers again")
+				}
 			})
 		})
 	}
