@@ -11,9 +11,9 @@ ACTIONLINT_VERSION := v1.7.12
 VULN_VERSION := v1.9.0
 GORELEASER_VERSION := v2.16.0
 SBOM_VERSION := v1.10.0
-LINT := $(CURDIR)/.cache/golangci-lint-$(LINT_VERSION)/golangci-lint
-GORELEASER := $(CURDIR)/.cache/goreleaser-$(GORELEASER_VERSION)/goreleaser
-SBOM := $(CURDIR)/.cache/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
+LINT := .cache/golangci-lint-$(LINT_VERSION)/golangci-lint
+GORELEASER := .cache/goreleaser-$(GORELEASER_VERSION)/goreleaser
+SBOM := .cache/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
 
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod')))
 # The benchmarks are a program, not a part of the suite, and are not tidied.
@@ -43,7 +43,7 @@ help: ## this list
 ## -- tests
 
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
-SUITE = go -C lab build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
+SUITE = go -C lab build -o ../.cache/suite ./suite && exec .cache/suite
 
 .PHONY: test test-all test-nightly thorough part stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
 test: ## the tests of every module but the thorough ones, in minutes; TESTFLAGS go to go test
@@ -124,7 +124,7 @@ interop-eslock:
 	$(INTEROP)/eslock -args -interop.rounds=$$(($(RACES) / 5))
 
 STORE ?= sqlite,redis,redis-sentinel,redis-sentinel-replica,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch,serve,serve-redis,serve-sqlite
-FAULTS = mkdir -p .cache/faults && cd lab && go test -count=1 -v -timeout 180m $(if $(RUN),-run '$(RUN)') ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
+FAULTS = mkdir -p .cache/faults && cd lab && go test -count=1 -v -timeout 180m $(if $(RUN),-run '$(RUN)') ./campaign -args -campaign.report='$(CURDIR)/.cache/faults' -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
 
 faults: ## lets processes take locks for 15 s in each STORE (all) while everything around them fails, or FAULT alone, from SEED (any)
 	$(FAULTS) -campaign=15s
@@ -142,7 +142,7 @@ soak: ## lets 200 workers take locks in four stores for SOAK (30m), and wants th
 	cd lab && go test -count=1 -v -parallel 4 -timeout 180m -run '^TestSoak$$' ./campaign -args -soak=$(SOAK)
 
 engines: ## starts the servers that tests need, for work by hand, and prints their URLs; Ctrl-C ends them
-	@go -C lab build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up
+	@go -C lab build -o ../.cache/engines/ ./engines/up && exec .cache/engines/up
 
 bench: ## measures, compares with the targets and keeps the result in docs
 	cd lab/bench && status=0; go run . -keep ../../docs/performance.json || status=$$?; go -C ../figures run . && exit $$status
@@ -155,8 +155,8 @@ bench-dashboard: ## what it costs holdfast serve and its stores when somebody wa
 
 # A measurement that nobody tries does not go on when what it measures changes.
 bench-small: ## tries each measurement in one short round, without a verdict
-	@go -C lab/bench build -o $(CURDIR)/.cache/bench .
-	@cd lab/bench; for which in '' -serve -dashboard; do $(CURDIR)/.cache/bench -small $$which || exit 1; done
+	@go -C lab/bench build -o ../../.cache/bench .
+	@cd lab/bench; for which in '' -serve -dashboard; do ../../.cache/bench -small $$which || exit 1; done
 
 ## -- checks
 
@@ -190,11 +190,11 @@ cross: ## go vet of every module for darwin and windows, and builds of the comma
 	@GOARCH=386 CGO_ENABLED=0 go -C cmd/holdfast build -o /dev/null .
 
 lint: $(LINT) ## golangci-lint in every module, and actionlint of the workflows
-	@$(call each,$(MODULES),$(LINT) run --config $(CURDIR)/.golangci.yml ./...)
+	@$(call each,$(MODULES),'$(CURDIR)/$(LINT)' run --config '$(CURDIR)/.golangci.yml' ./...)
 	go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION) -shellcheck= -pyflakes=
 
 $(LINT):
-	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	GOBIN='$(CURDIR)/$(@D)' go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 vuln: ## govulncheck in every module (needs its vulnerability database)
 	@$(call each,$(MODULES),go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...)
@@ -203,23 +203,23 @@ vuln: ## govulncheck in every module (needs its vulnerability database)
 
 .PHONY: build build-bench packages packages-check docs docs-check pictures pictures-browser release release-check
 build: ## the command holdfast, in bin/
-	go -C cmd/holdfast build -o $(CURDIR)/bin/ .
+	go -C cmd/holdfast build -o ../../bin/ .
 
 build-bench: ## the benchmarks, without running them
 	go -C lab/bench build -o /dev/null ./...
 
 # Of the last commit: a change that is not committed is in the binary, which then says so.
 packages: $(GORELEASER) $(SBOM) ## all that a release offers to install, in dist/; ONLY=linux_amd64 for this system alone
-	PATH="$(dir $(SBOM)):$$PATH" $(if $(ONLY),PACKAGES_TRIED_ONLY=true) $(GORELEASER) release --snapshot --clean
+	PATH="$(CURDIR)/$(dir $(SBOM)):$$PATH" $(if $(ONLY),PACKAGES_TRIED_ONLY=true) $(GORELEASER) release --snapshot --clean
 
 packages-check: ## tries what make packages has made: unpacks it into empty roots and runs it there
-	HOLDFAST_PACKAGES=$(CURDIR)/dist go -C lab test -count=1 -v $(TESTFLAGS) ./install
+	HOLDFAST_PACKAGES='$(CURDIR)/dist' go -C lab test -count=1 -v $(TESTFLAGS) ./install
 
 $(GORELEASER):
-	CGO_ENABLED=0 GOBIN=$(@D) go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	CGO_ENABLED=0 GOBIN='$(CURDIR)/$(@D)' go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 
 $(SBOM):
-	CGO_ENABLED=0 GOBIN=$(@D) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
+	CGO_ENABLED=0 GOBIN='$(CURDIR)/$(@D)' go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
 docs: ## runs the transcripts again and writes them, and the examples, into the documents; draws docs/figures and writes the tables of result files
 	@go -C lab run ./transcript
@@ -233,7 +233,7 @@ pictures: ## records the terminals of docs/pictures again; needs root, tmux and 
 	@go -C lab run ./pictures
 
 pictures-browser: ## takes the pictures of the dashboard in docs/pictures again; needs Chromium
-	@cd lab/browser && HOLDFAST_REQUIRE=browser go test -count=1 -run '^TestPictures$$' . -args -pictures=$(CURDIR)/docs/pictures
+	@cd lab/browser && HOLDFAST_REQUIRE=browser go test -count=1 -run '^TestPictures$$' . -args -pictures='$(CURDIR)/docs/pictures'
 
 release: ## proves VERSION=vX.Y.Z, then tags every module in this repository; pushes nothing
 	@go -C lab run ./release -version '$(VERSION)'

@@ -23,6 +23,10 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 )
 
+// documentURL names the document. A plain file name would be one in the working directory,
+// whatever its path is.
+const documentURL = "https://holdfast.example/openapi.json"
+
 // described is openapi.yaml, made exact: an answer has no member that it does not describe.
 type described struct {
 	doc     *openapi3.T
@@ -50,13 +54,13 @@ var document = sync.OnceValues(func() (*described, error) {
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("openapi.json", whole); err != nil {
+	if err := c.AddResource(documentURL, whole); err != nil {
 		return nil, err
 	}
 	d := &described{doc, make(map[string]*jsonschema.Schema)}
 	for name := range doc.Components.Schemas {
 		ref := "#/components/schemas/" + name
-		if d.schemas[ref], err = c.Compile("openapi.json" + ref); err != nil {
+		if d.schemas[ref], err = c.Compile(documentURL + ref); err != nil {
 			return nil, err
 		}
 	}

@@ -94,7 +94,7 @@ func startedServer(t *testing.T, engines, name string) string {
 // lacks skips the test, or fails it where HOLDFAST_REQUIRE has the server.
 func lacks(t *testing.T, name, what string) {
 	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), name) {
+	if slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), name) {
 		t.Fatalf("%s, but HOLDFAST_REQUIRE has %s", what, name)
 	}
 	t.Skip(what)

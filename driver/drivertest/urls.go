@@ -15,6 +15,9 @@ import (
 func RefusesURLs(t *testing.T, says map[string]string, more ...string) {
 	t.Helper()
 	for url, want := range says {
+		if want == "" {
+			t.Errorf("%s: any error would do", url)
+		}
 		s, err := driver.Open(t.Context(), url)
 		if err == nil {
 			t.Errorf("%s was opened", url)

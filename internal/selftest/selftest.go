@@ -41,7 +41,7 @@ func Run(t *testing.T, test, subject, subtests string) (output string, passed bo
 // they fail for what they break.
 func Passes(t *testing.T, test, subject string) {
 	t.Helper()
-	if out, passed := Run(t, test, subject, ""); !passed {
+	if out, passed := Run(t, test, subject, ""); !passed || !strings.Contains(out, "--- PASS: "+test) {
 		t.Error(out)
 	}
 }

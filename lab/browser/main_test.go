@@ -50,7 +50,7 @@ func chromium(t *testing.T) string {
 // lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word.
 func lacks(t *testing.T, word, why string) {
 	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
+	if slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), word) {
 		t.Fatal(why)
 	}
 	t.Skip(why)

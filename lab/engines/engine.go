@@ -99,7 +99,7 @@ func (k *kind) need(t testing.TB, err error) {
 func (k *kind) lack(t testing.TB, name string, err error, instead string) {
 	t.Helper()
 	_, lacking := errors.AsType[missing](err)
-	if required := slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), k.name); lacking && !required {
+	if required := slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), k.name); lacking && !required {
 		t.Skipf("%v%s", err, instead)
 	} else {
 		t.Fatalf("%s: %v", name, err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,7 +93,7 @@ func (n native) startAt(ctx context.Context, port int) (_ *process, err error) {
 	defer lock.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), sh, append([]string{"-c", watch, "watch", n.folder, strconv.Itoa(int(n.crash))}, command...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdin, log, log, []*os.File{running, lock}
-	cmd.Dir, cmd.Env = n.folder, append(os.Environ(), n.env...)
+	cmd.Dir, cmd.Env = n.folder, slices.Concat(os.Environ(), []string{"LC_ALL=C"}, n.env) // a locale may not be installed
 	if n.unprivileged {
 		cmd.SysProcAttr = unprivileged()
 	}

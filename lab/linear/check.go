@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -118,8 +117,11 @@ func Check(t *testing.T, events []drivertest.Event) {
 	case err != nil:
 		t.Errorf("of %d requests: %v", len(events), err)
 	case !ok:
-		file := filepath.Join(os.TempDir(), "holdfast-linear.html")
-		err := porcupine.VisualizePath(model, info, file)
-		t.Errorf("no order explains the answers to %d requests; timeline: %s (error %v)", len(events), file, err)
+		file, err := os.CreateTemp("", "holdfast-linear-*.html")
+		if err == nil {
+			err = errors.Join(porcupine.Visualize(model, info, file), file.Close())
+			t.Logf("timeline: %s", file.Name())
+		}
+		t.Errorf("no order explains the answers to %d requests (timeline: error %v)", len(events), err)
 	}
 }

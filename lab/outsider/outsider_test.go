@@ -51,7 +51,7 @@ func newModule(t *testing.T, root string) (dir string) {
 	dir = t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": fmt.Sprintf("module example.com/otherlock\n\ngo 1.25.0\n\nrequire github.com/holdfast-go/holdfast v0.0.0\n\n"+
-			"replace github.com/holdfast-go/holdfast => %s\n", root),
+			"replace github.com/holdfast-go/holdfast => %q\n", root),
 		"otherlock.go":      store,
 		"otherlock_test.go": conformance,
 	} {

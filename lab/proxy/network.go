@@ -38,6 +38,7 @@ type Network struct {
 	rnd     *rand.Rand
 	fault   Fault
 	spared  int
+	refused bool
 	changed chan struct{} // closed and replaced when the fault may have changed
 	proxies map[string]*toxiproxy.Proxy
 }
@@ -102,6 +103,9 @@ func (n *Network) through(server string) (string, error) {
 		if err := listen(p); err != nil {
 			return "", err
 		}
+		if n.refused {
+			p.Stop()
+		}
 		n.proxies[server] = p
 	}
 	return p.Listen, nil
@@ -151,6 +155,7 @@ func (n *Network) Spare() (end func()) {
 func (n *Network) Refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.refused = true
 	for _, p := range n.proxies {
 		p.Stop()
 	}
@@ -162,6 +167,10 @@ func (n *Network) Accept() {
 	n.t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !n.refused {
+		return
+	}
+	n.refused = false
 	for _, p := range n.proxies {
 		// A process that this one has just forked has all that was open until it becomes
 		// another program: the listener of before Refuse, too.

@@ -255,3 +255,19 @@ func TestRefuseBesideForks(t *testing.T) {
 		n.Accept()
 	}
 }
+
+// A server that is asked for while connections are refused is refused, too.
+func TestRefuseComesFirst(t *testing.T) {
+	n := proxy.New(t)
+	n.Accept() // of what was never refused
+	n.Refuse()
+	s := serve(t)
+	if conn, err := n.DialContext(t.Context(), "tcp", s.address); err == nil {
+		conn.Close()
+		t.Error("connected")
+	}
+	n.Accept()
+	if err := dial(t, n, s).ask(short); err != nil {
+		t.Error(err)
+	}
+}

@@ -2,11 +2,14 @@
 
 package main
 
-import "os/exec"
+import (
+	"context"
+	"os/exec"
+)
 
 // group leaves the command as it is: where there are no process groups, what it has
 // started may outlive it.
-func group(*exec.Cmd) {}
+func group(context.Context, *exec.Cmd) (ended func()) { return func() {} }
 
 // processorTime is not known there.
 func processorTime() string { return "" }

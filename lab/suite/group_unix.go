@@ -3,19 +3,28 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"syscall"
 	"time"
 )
 
+// patience is what tests have to end.
+var patience = 10 * time.Second
+
 // group makes the command and all that it starts end with its context: go test
 // starts the tests' binaries, and these start servers and commands. They are told
-// to end, and killed ten seconds later.
-func group(cmd *exec.Cmd) {
+// to end, and killed ten seconds later. The function it returns is called at the end.
+func group(ctx context.Context, cmd *exec.Cmd) (ended func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = patience
+	return func() {
+		if ctx.Err() != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // most often nothing is left
+		}
+	}
 }
 
 // processorTime says how much of it the commands took that have ended, with what they

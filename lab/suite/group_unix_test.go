@@ -10,13 +10,26 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/lab/ask"
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// What runs the tests ends with the suite, and so do the tests.
+// What runs the tests ends with the suite, and so do the tests, also those that ignore
+// signals.
 func TestTestsEndWithTheSuite(t *testing.T) {
+	was := patience
+	defer func() { patience = was }()
+	patience = time.Second
+	for _, deaf := range []string{"", "yes"} {
+		t.Setenv("DEAF", deaf)
+		endsWithTheSuite(t)
+	}
+}
+
+func endsWithTheSuite(t *testing.T) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")
 	t.Setenv("HANGING", file)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -38,7 +51,5 @@ func TestTestsEndWithTheSuite(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was cancelled", err)
 	}
-	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the test lives: %v", err)
-	}
+	ask.Until(t, "the test is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }

@@ -39,7 +39,11 @@ import (
 const limit = "30m"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	err := suite(ctx, os.Args[1:])
 	stop()
 	if err != nil {
@@ -239,12 +243,13 @@ func testModule(ctx context.Context, r *report, root string, m modules.Module, a
 	if len(packages) == 0 {
 		return nil
 	}
-	args = slices.Concat([]string{"test", "-json", "-vet=off", "-timeout", limit}, args, packages)
-	test := modules.Command(ctx, filepath.Join(root, m.Dir), "go", args...)
+	test := modules.Command(ctx, filepath.Join(root, m.Dir), "go",
+		slices.Concat([]string{"test", "-json", "-vet=off", "-timeout", limit}, packages, args)...)
 	// The race detector lets each program sleep for a second before it ends.
 	test.Env = append(test.Env, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	test.Stderr = os.Stderr
-	group(test)
+	ended := group(ctx, test)
+	defer ended()
 	events, err := test.StdoutPipe()
 	if err != nil {
 		return err
@@ -270,7 +275,7 @@ func testModule(ctx context.Context, r *report, root string, m modules.Module, a
 
 // skip notes what is left out, unless it is required.
 func skip(r *report, word, what string) error {
-	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
+	if slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), word) {
 		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but this is missing: %s", word, what)
 	}
 	r.skip(what)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
@@ -21,6 +24,19 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := regexp.MustCompile(`(?m)^part-(\d+) = .*\bthorough\b.* FOLDERS='([^']*)'$`).FindAllSubmatch(makefile, -1)
+	gate, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := regexp.MustCompile(`(?m)^part-(\d+) = `).FindAllSubmatch(makefile, -1)
+	for i, n := range numbers {
+		if string(n[1]) != strconv.Itoa(i+1) {
+			t.Errorf("part %s is the %dth", n[1], i+1)
+		}
+	}
+	if of := fmt.Sprintf("%% %d + 1", len(numbers)); !strings.Contains(string(gate), of) {
+		t.Errorf(".ci/run does not choose one of %d parts", len(numbers))
+	}
 	all, err := modules.Find(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)

@@ -45,6 +45,7 @@ type report struct {
 	thorough int                  // tests that -short left out
 	leftOut  []string             // modules that were not tested
 	running  map[string]time.Time // packages, since when
+	ran      map[string]bool      // packages of which a test has begun, or which have none to run
 	failures strings.Builder      // what the tests printed that failed
 	passed   int                  // tests and subtests
 	failed   int                  // the same, and packages that failed outside a test
@@ -76,7 +77,7 @@ func (s *skipped) String() string {
 func newReport(w io.Writer) *report {
 	return &report{
 		w: w, output: make(map[test][]string), built: make(map[string]string), beside: make(map[string][]string),
-		broken: make(map[test][]string), running: make(map[string]time.Time),
+		broken: make(map[test][]string), running: make(map[string]time.Time), ran: make(map[string]bool),
 	}
 }
 
@@ -144,6 +145,14 @@ func (c command) again(pkg, run string) string {
 			words = append(words, flag)
 		}
 	}
+	for i, flag := range c.flags {
+		if strings.HasPrefix(flag, "-tags") {
+			words = append(words, flag)
+			if flag == "-tags" && i+1 < len(c.flags) {
+				words = append(words, c.flags[i+1])
+			}
+		}
+	}
 	words = append(words, "-count=1")
 	if run != "" {
 		words = append(words, "-run", "'"+strings.ReplaceAll(run, "'", `'\''`)+"'")
@@ -191,13 +200,17 @@ func (r *report) take(line []byte, m command) (failed bool) {
 	switch e.Action {
 	case "start":
 		r.running[e.Package] = time.Now()
+	case "run":
+		r.ran[e.Package] = true
 	case "build-output":
 		fmt.Fprint(r.w, e.Output)
 		r.built[e.ImportPath] += e.Output
 	case "output":
 		switch {
-		case e.Output == "PASS\n", e.Output == "testing: warning: no tests to run\n", strings.HasSuffix(e.Output, "[no tests to run]\n"):
-			// go test says the first two only because of -json.
+		case strings.HasSuffix(e.Output, "[no tests to run]\n"):
+		case e.Output == "PASS\n": // go test says that and the next only because of -json
+		case e.Output == "testing: warning: no tests to run\n":
+			r.ran[e.Package] = true
 		default:
 			r.output[t] = append(r.output[t], e.Output)
 			if e.Test == "" {
@@ -205,10 +218,16 @@ func (r *report) take(line []byte, m command) (failed bool) {
 			}
 		}
 	case "pass":
+		switch {
+		case e.Test != "":
+			r.passed++
+		case !r.ran[e.Package]: // a TestMain that forgets m.Run, perhaps
+			r.output[t] = append(r.output[t], "it ended without an error, and has run no test\n")
+			r.failPackage(e, m)
+			return true
+		}
 		if e.Test == "" {
 			delete(r.running, e.Package)
-		} else {
-			r.passed++
 		}
 		delete(r.output, t)
 	case "skip":
@@ -224,7 +243,6 @@ func (r *report) take(line []byte, m command) (failed bool) {
 		}
 	case "fail":
 		if e.Test == "" {
-			delete(r.running, e.Package)
 			r.failPackage(e, m)
 		} else {
 			r.failed++
@@ -241,6 +259,7 @@ func (r *report) failPackage(e event, m command) {
 	pkg, own := e.Package, test{e.Package, ""}
 	said := r.built[e.FailedBuild] + strings.Join(r.output[own], "")
 	delete(r.output, own)
+	delete(r.running, pkg)
 	var unfinished []test
 	for t := range r.output {
 		if t.pkg == pkg {
@@ -249,6 +268,11 @@ func (r *report) failPackage(e event, m command) {
 	}
 	slices.SortFunc(unfinished, func(a, b test) int { return strings.Compare(a.name, b.name) })
 	for _, t := range unfinished {
+		if r.broken[own] != nil && !strings.Contains(strings.Join(r.output[t], ""), "--- FAIL") { // another has ended them all
+			fmt.Fprintf(&r.failures, "%s was running\n", t)
+			delete(r.output, t)
+			continue
+		}
 		r.print(t, m)
 	}
 	if r.broken[own] == nil {

@@ -12,7 +12,7 @@ import (
 // TestReport reads what go test really writes about packages that fail in every
 // way there is.
 func TestReport(t *testing.T) {
-	cmd := modules.Command(t.Context(), ".", "go", "test", "-json", "./testdata/broken", "./testdata/unbuildable")
+	cmd := modules.Command(t.Context(), ".", "go", "test", "-json", "./testdata/broken", "./testdata/silent", "./testdata/unbuildable")
 	events, err := cmd.Output()
 	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 		t.Fatalf("go test: %v, want it to fail", err)
@@ -38,6 +38,8 @@ func TestReport(t *testing.T) {
 		"  this store has no queue: github.com/holdfast-go/holdfast/lab/suite/testdata/broken\n",
 		`GOWORK=off go -C lab test -short -count=1 -run '^TestOuter$/^it'\''s_\(odd\)$' ./suite/testdata/broken`,
 		"GOWORK=off go -C lab test -short -count=1 ./suite/testdata/unbuildable\n",
+		"silent failed outside its tests:\n",
+		"has run no test\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("does not say %q", want)
@@ -52,8 +54,8 @@ func TestReport(t *testing.T) {
 			t.Errorf("does not repeat %q at the end", want)
 		}
 	}
-	// TestPasses and two subtests; TestFails, TestOuter and its subtest, TestPanics and the build.
-	if last := "3 passed, 5 failed\n"; !strings.HasSuffix(text, last) {
+	// TestPasses and two subtests; TestFails, TestOuter and its subtest, TestPanics, the build, and what ran no test.
+	if last := "3 passed, 6 failed\n"; !strings.HasSuffix(text, last) {
 		t.Errorf("does not end in %q", last)
 	}
 	if t.Failed() {

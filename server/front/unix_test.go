@@ -114,9 +114,6 @@ func TestListenUnix(t *testing.T) {
 			return errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o750))
 		}, "0700"},
 		"a folder of somebody else": {func(path string) error {
-			if os.Geteuid() != 0 {
-				t.Skip("only root can give a folder away")
-			}
 			return errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.Chown(filepath.Dir(path), 65534, 65534))
 		}, "belongs to user 65534"},
 		"a file for the folder": {func(path string) error {
@@ -125,6 +122,9 @@ func TestListenUnix(t *testing.T) {
 		"no folder above": {func(path string) error { return os.Remove(filepath.Dir(filepath.Dir(path))) }, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if os.Geteuid() != 0 && name == "a folder of somebody else" {
+				t.Skip("only root can give a folder away")
+			}
 			path := socketIn(t)
 			check(t, c.prepare(path))
 			l, err := ListenUnix(path)

@@ -22,7 +22,7 @@ import (
 // missing.
 func Lacks(t testing.TB, word, what string) {
 	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
+	if slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), word) {
 		t.Fatal(what)
 	}
 	t.Skip(what)
