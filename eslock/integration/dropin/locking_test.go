@@ -1,4 +1,4 @@
-package eslockcompat
+package dropin_test
 
 import (
 	"errors"

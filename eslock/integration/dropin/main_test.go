@@ -1,5 +1,5 @@
-// Package eslockcompat tests the drop-in for es-distributed-lock against servers.
-package eslockcompat
+// Package dropin_test tests the drop-in for es-distributed-lock against servers.
+package dropin_test
 
 import (
 	"net/http"

@@ -1,5 +1,5 @@
-// Package esfence tests eslock/fence on nodes.
-package esfence
+// Package fence_test tests eslock/fence on nodes.
+package fence_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package esfence
+package fence_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package mongolockcompat
+package dropin_test
 
 import (
 	"fmt"

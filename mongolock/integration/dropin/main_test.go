@@ -1,5 +1,5 @@
-// Package mongolockcompat tests the drop-in for mongo-lock against a server.
-package mongolockcompat
+// Package dropin_test tests the drop-in for mongo-lock against a server.
+package dropin_test
 
 import (
 	"slices"

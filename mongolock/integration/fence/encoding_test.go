@@ -1,4 +1,4 @@
-package mongofence
+package fence_test
 
 import (
 	"errors"

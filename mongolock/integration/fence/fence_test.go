@@ -1,5 +1,5 @@
-// Package mongofence tests mongolock/fence on a server.
-package mongofence
+// Package fence_test tests mongolock/fence on a server.
+package fence_test
 
 import (
 	"context"

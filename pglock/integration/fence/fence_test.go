@@ -1,5 +1,5 @@
-// Package pgfence tests pglock/fence on a server.
-package pgfence
+// Package fence_test tests pglock/fence on a server.
+package fence_test
 
 import (
 	"context"
