@@ -117,7 +117,7 @@ func Check(t *testing.T, events []drivertest.Event) {
 	case err != nil:
 		t.Errorf("of %d requests: %v", len(events), err)
 	case !ok:
-		file, err := os.CreateTemp("", "holdfast-linear-*.html")
+		file, err := os.CreateTemp("", "holdfast-linear-*.html") //nolint:usetesting // it is for who reads of the failure
 		if err == nil {
 			err = errors.Join(porcupine.Visualize(model, info, file), file.Close())
 			t.Logf("timeline: %s", file.Name())
