@@ -1,6 +1,9 @@
 package holdfast
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // WithClock returns a copy of the options, of which nil is the default, with a clock of
 // deadlines. It must count the time that the machine sleeps, and never go back.
@@ -11,4 +14,9 @@ func WithClock(clock func() time.Duration, o *Options) *Options {
 	}
 	own.clock = clock
 	return &own
+}
+
+// RunDo is what Do does once it has the lock.
+func (c *Client) RunDo(ctx context.Context, h *Hold, fn func(context.Context) error) error {
+	return c.run(ctx, h, fn)
 }
