@@ -42,7 +42,8 @@ help: ## this list
 
 ## -- tests
 
-# Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
+# Built first, and in the shell's place: a signal of make then reaches what runs the tests, and
+# ends them.
 SUITE = go -C lab build -o ../.cache/suite ./suite && exec .cache/suite
 
 .PHONY: test test-all test-nightly thorough part stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small

@@ -16,10 +16,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/lab/internal/need"
 )
 
 // Engine is a running server.
@@ -99,7 +100,7 @@ func (k *kind) need(t testing.TB, err error) {
 func (k *kind) lack(t testing.TB, name string, err error, instead string) {
 	t.Helper()
 	_, lacking := errors.AsType[missing](err)
-	if required := slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), k.name); lacking && !required {
+	if required := need.Required(k.name); lacking && !required {
 		t.Skipf("%v%s", err, instead)
 	} else {
 		t.Fatalf("%s: %v", name, err)

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
+	"github.com/holdfast-go/holdfast/lab/internal/need"
 )
 
 // limit is how long the tests of one package may take: those of the command run on
@@ -275,7 +276,7 @@ func testModule(ctx context.Context, r *report, root string, m modules.Module, a
 
 // skip notes what is left out, unless it is required.
 func skip(r *report, word, what string) error {
-	if slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), word) {
+	if need.Required(word) {
 		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but this is missing: %s", word, what)
 	}
 	r.skip(what)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +21,7 @@ import (
 // missing.
 func Lacks(t testing.TB, word, what string) {
 	t.Helper()
-	if slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), word) {
+	if Required(word) {
 		t.Fatal(what)
 	}
 	t.Skip(what)
