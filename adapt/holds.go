@@ -34,6 +34,7 @@ type held struct {
 	hold    *holdfast.Hold
 	granted time.Time
 	told    bool // RenewLockLease has reported the loss
+	users   int  // the caller, and calls of RenewLockLease that acquire the lock again
 }
 
 // acquire acquires the lock of the name, see lockInTurn.
@@ -42,7 +43,7 @@ func (hs *holds) acquire(ctx context.Context, name string, wait bool) (*held, er
 	if err != nil {
 		return nil, err
 	}
-	mine := &held{name: name, turn: t, hold: h, granted: time.Now()}
+	mine := &held{name: name, turn: t, hold: h, granted: time.Now(), users: 1}
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.named == nil {
@@ -67,7 +68,7 @@ func (hs *holds) notHeld(what, name string) error {
 	return fmt.Errorf("holdfast: %s %s: %w", what, quote.Name(hs.prefix+name), ErrNotHeld)
 }
 
-// release releases the lock, and ends the caller's turn. The error is as that of function
+// release releases the lock, and ends the caller's turn, see leave. The error is as that of function
 // release, or ErrNotHeld if it was released before.
 func (hs *holds) release(ctx context.Context, l *held) error {
 	hs.mu.Lock()
@@ -80,8 +81,19 @@ func (hs *holds) release(ctx context.Context, l *held) error {
 	if !present {
 		return hs.notHeld("unlock", l.name)
 	}
-	defer l.turn.end()
+	defer hs.leave(l)
 	return release(ctx, h, granted, hs.atLeast)
+}
+
+// leave ends the turn when the last user of the lock leaves it.
+func (hs *holds) leave(l *held) {
+	hs.mu.Lock()
+	l.users--
+	over := l.users == 0
+	hs.mu.Unlock()
+	if over {
+		l.turn.end()
+	}
 }
 
 // under runs fn with a copy of ctx that ends also with the hold. It joins fn's error

@@ -104,8 +104,17 @@ func (n *Names) tell(l *held, h *holdfast.Hold) bool {
 	return true
 }
 
-// again acquires a lock whose hold was lost.
+// again acquires a lock whose hold was lost. The turn lasts until it is clear whose hold that
+// is: it would keep the next caller with the same lock ID from the lock.
 func (n *Names) again(ctx context.Context, l *held, lost *holdfast.Hold) error {
+	n.mu.Lock()
+	if n.named[l.name] != l {
+		n.mu.Unlock()
+		return n.notHeld("renew", l.name)
+	}
+	l.users++
+	n.mu.Unlock()
+	defer n.leave(l)
 	h, err := tryLock(ctx, n.client, n.prefix+l.name, n.lock)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapt"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 func TestNames(t *testing.T) {
@@ -206,5 +207,27 @@ func TestRenewLockLease(t *testing.T) {
 		if free(t, others, "a") {
 			t.Error("it is renewed, and not held")
 		}
+	})
+}
+
+// A RenewLockLease that acquires the lock again while Unlock gives the name up does not keep
+// the next caller from it, even one with the same lock ID.
+func TestRenewLockLeaseAndUnlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others, set := failing(t)
+		o := &holdfast.LockOptions{LockID: "pod-0"}
+		n := adapt.NewNames(mine, &adapt.NamesOptions{Lock: o})
+		is(t, n.Lock(t.Context(), "a"), nil)
+		seize(t, others, "a")
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrForced)
+		set(func(drivertest.Call) drivertest.Fault { return drivertest.Fault{HoldReply: after(time.Second)} })
+		renewed := make(chan error, 1)
+		go func() { renewed <- n.RenewLockLease(t.Context(), "a", time.Hour) }()
+		synctest.Wait()
+		set(works)
+		is(t, n.Unlock(t.Context(), "a"), holdfast.ErrForced)
+		is(t, n.Lock(t.Context(), "a"), nil)
+		is(t, <-renewed, adapt.ErrNotHeld)
+		is(t, n.Unlock(t.Context(), "a"), nil)
 	})
 }
