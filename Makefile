@@ -29,7 +29,7 @@ KILLS ?= 1000
 ROUNDS ?= 200
 RACES ?= 10000
 SOAK ?= 30m
-SCHEDULES ?= 1h
+PROGRAMS ?= 1h
 VERSION ?=
 
 # $(call each,modules,command): the command in the folder of each module, all of
@@ -46,7 +46,7 @@ help: ## this list
 # ends them.
 SUITE = go -C lab build -o ../.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly thorough part stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
+.PHONY: test test-all test-nightly thorough part stress clients alerts fuzz programs scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
 test: ## the tests of every module but the thorough ones, in minutes; TESTFLAGS go to go test
 	@$(SUITE) test $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
@@ -54,7 +54,7 @@ thorough: ## all tests under the race detector, the thorough ones too; FOLDERS i
 	@$(SUITE) all $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
 test-all: thorough ## all that can be run in some two hours: the thorough tests, and what follows with all of its rounds
-	@$(MAKE) fuzz schedules crash chaos clients alerts interop faults SCHEDULES=1m
+	@$(MAKE) fuzz programs crash chaos clients alerts interop faults PROGRAMS=1m
 
 test-nightly: ## the thorough tests with the newest OpenSearch, where its tests start one; needs pip
 	@export HOLDFAST_TEST_NEWER=1; $(SUITE) all $(TESTFLAGS)
@@ -63,7 +63,7 @@ test-nightly: ## the thorough tests with the newest OpenSearch, where its tests 
 # of them: the commit chooses, so that all run every few commits. Each package with tests is in
 # one of their FOLDERS.
 part-1 = fuzz thorough FUZZTIME=50000x FOLDERS='server(/.*)?|fence/.*'
-part-2 = schedules crash chaos thorough SCHEDULES=30s KILLS=300 ROUNDS=60 FOLDERS='\.|(adapt|driver|examples|internal|memlock|observe|sqlitelock)(/.*)?'
+part-2 = programs crash chaos thorough PROGRAMS=30s KILLS=300 ROUNDS=60 FOLDERS='\.|(adapt|driver|examples|internal|memlock|observe|sqlitelock)(/.*)?'
 part-3 = interop-mongolock interop-mongodoc thorough RACES=5000 FOLDERS='compat/mongo-lock|mongolock(/fence|/integration(/fence|/dropin)?)?'
 part-4 = interop-eslock clients alerts thorough RACES=5000 FOLDERS='(otel|prom)holdfast|lab/(adapters|explore|figures|install|internal|interop|modcheck|observe|outsider|pictures|portable|printed|proxy|release|suite|transcript)(/.*)?'
 part-5 = faults bench-small RUN=TestFaults STORE=sqlite,redis,mongodb,serve
@@ -88,8 +88,9 @@ clients: ## tests eslock through the official clients of Elasticsearch and OpenS
 alerts: ## runs the alert rules of docs/observe on samples, with the engine of Prometheus, which compiles for minutes
 	cd lab/observe && go test -race -count=1 -timeout 30m -tags promqltest ./rules
 
-schedules: ## random schedules of Clients on bad networks, for SCHEDULES (1h)
-	go test -race -count=1 -v -timeout 0 -run '^TestSchedules$$' . -args -schedules.for=$(SCHEDULES)
+programs: ## random programs of the Client, and of its adapters, on bad networks, each for PROGRAMS (1h)
+	go test -race -count=1 -v -timeout 0 -run '^TestRandomPrograms$$' . -args -programs.for=$(PROGRAMS)
+	go test -race -count=1 -v -timeout 0 -run '^TestPrograms$$' ./adapt -args -programs.for=$(PROGRAMS)
 
 fuzz: ## every fuzz target for FUZZTIME (1000000x) tries
 	@for m in $(TESTED); do \

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/cleanup"
 	"github.com/holdfast-go/holdfast/internal/foreign"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/storecall"
+	"github.com/holdfast-go/holdfast/internal/waitline"
 )
 
 // maxLate is how many grants in a row may come too late.
@@ -16,17 +19,6 @@ const maxLate = 3
 
 // maxTries is how often a TryLock without an answer is sent.
 const maxTries = 3
-
-// How long a Lock waits before it tries again.
-const (
-	// pollFirst and pollLimit: where the store sends no signal.
-	pollFirst = 10 * time.Millisecond
-	pollLimit = 500 * time.Millisecond
-	// watchFirst and watchLimit: where it does, in case a signal is missed. They do
-	// not delay the wait for a holder that died, because its end is known.
-	watchFirst = 5 * time.Second
-	watchLimit = 10 * time.Second
-)
 
 // acquirer is one Lock or TryLock under way.
 type acquirer struct {
@@ -36,22 +28,19 @@ type acquirer struct {
 	named bool                  // the caller chose the lock ID: this Client may hold by it
 	keep  bool                  // keep alive
 
-	warned     bool          // of limits that differ
-	tried      bool          // with the present hold ID
-	asked      bool          // the store, or it queued behind another that did
-	waits      bool          // it was refused, or queued behind another; guarded by c.mu
-	waitsSince time.Duration // guarded by c.mu
-	scope      *scope        // of what a Trace is told; nil: there is none
-	pacer      retryPacer
+	warned     bool // of limits that differ
+	tried      bool // with the present hold ID
+	asked      bool // the store, or it queued behind another that did
+	waits      bool // it was refused, or queued behind another
+	waitsSince time.Duration
+	span       *span // of what a Trace is told; nil: there is none
 
-	sent    time.Duration  // when the first of these attempts was sent
-	unknown int            // how many of them may be applied, now or later, without an answer
-	heard   time.Duration  // when the last attempt was answered
-	late    int            // grants in a row that came too late
-	kept    driver.PlaceID // the place that it confirmed
-	first   attempt        // here to save an allocation
-
-	member // guarded by c.mu
+	sent    time.Duration     // when the first of these attempts was sent
+	unknown int               // how many of them may be applied, now or later, without an answer
+	heard   time.Duration     // when the last attempt was answered
+	late    int               // grants in a row that came too late
+	first   storecall.Context // here to save an allocation, as waiter is
+	waiter  waitline.Waiter
 }
 
 // newAcquirer checks the arguments. It returns an acquirer even if they are wrong.
@@ -71,16 +60,16 @@ func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acqui
 var errLate = errors.New("granted too late")
 
 // once makes one attempt. It returns a hold, a *HeldError, errLate, or another error;
-// answered reports whether that is the store's answer. now is the present time.
+// answered reports whether that is the store's answer.
 //
 // After an attempt without an answer, the next one carries the same hold ID: if the
 // first was applied, it gets the same grant. The deadline counts from the first.
-func (a *acquirer) once(ctx context.Context, now time.Duration) (*Hold, error) {
+func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, foreign.CtxError(ctx)
 	}
-	c := a.c
-	if a.unknown > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
+	c, now := a.c, ask.At
+	if a.unknown > 0 && now >= c.leases.Deadline(a.sent, a.q.TTL) {
 		a.abandon() // a grant under this ID could no longer be used
 	}
 	if a.unknown == 0 {
@@ -90,33 +79,21 @@ func (a *acquirer) once(ctx context.Context, now time.Duration) (*Hold, error) {
 		a.sent, a.tried = now, true
 	}
 	call := &a.first
-	if call.client != nil {
-		call = new(attempt) // the store may still look at the one before
+	if call.Scope != nil {
+		call = new(storecall.Context) // the store may still look at the one before
 	}
-	call.parent, call.client, call.timeout = ctx, c, attemptTimeout(a.q.TTL)
-	if !a.q.Place.IsZero() {
-		// It must be asked for again before it ends: one request may get lost. A slow
-		// store gets more time.
-		lost := a.unknown
-		if a.q.Place == a.kept {
-			lost = max(lost-1, 0) // then there is time for a second one
-		}
-		took := time.Duration(c.acquireTook.Load())
-		call.timeout = min(call.timeout, max(a.q.PlaceTTL()/4<<min(lost, 4), 2*took))
-	}
+	call.Parent, call.Scope, call.Timeout = ctx, c.scope, ask.Within
+	a.q.Place = ask.Place
 	a.asked = true
 	traced := a.attemptStart(now)
 	g, err := c.store.Acquire(call, a.q)
-	err = call.end(err)
+	err = call.End(err)
 
 	a.heard = c.clock()
-	if err == nil || answered(err) {
-		c.acquireTook.Store(int64(a.heard - now))
-	}
 	traced.end(a.heard-now, g.Token, err)
 	switch {
-	case err == nil && a.heard < c.deadlineOf(a.sent, a.q.TTL):
-		return c.hold(ctx, a, g)
+	case err == nil && a.heard < c.leases.Deadline(a.sent, a.q.TTL):
+		return a.hold(ctx, g)
 	case err == nil:
 		a.unknown++
 		return nil, a.tooLate(ctx)
@@ -127,15 +104,39 @@ func (a *acquirer) once(ctx context.Context, now time.Duration) (*Hold, error) {
 	if a.unknown > 0 {
 		a.abandon() // an earlier attempt may still arrive
 	}
-	a.kept = driver.PlaceID{}
-	var held *HeldError
-	if errors.As(err, &held) {
+	if errors.Is(err, ErrHeld) {
 		a.late = 0
-		if held.Position != driver.NoPlace {
-			a.kept = a.q.Place
-		}
 	}
 	return nil, err
+}
+
+// hold returns the Hold of a grant, which is kept alive from now on.
+func (a *acquirer) hold(ctx context.Context, g driver.Grant) (*Hold, error) {
+	c, q := a.c, &a.q
+	h := &Hold{client: c, delay: q.TakeoverDelay}
+	h.lease = lease.Lease{
+		Ref:  driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
+		Mode: q.Mode, Named: a.named, Keep: a.keep, Ctx: ctx, Data: h,
+	}
+	if a.unknown > 0 {
+		h.stray = a.heard + cleanup.StrayTime(*q)
+		if q.Fair {
+			h.place = q.Place
+		}
+	}
+	h.acquirer = a
+	added := c.leases.Add(&h.lease, a.sent, a.heard, q.TTL, a.ttl)
+	h.acquirer = nil
+	if !added {
+		a.unknown++
+		a.abandon()
+		return nil, ErrClosed
+	}
+	if own := a.ownHold(); own != nil { // else it was released, or lost, on the way
+		c.lines.Reject(q.Resource, q.LockID, heldBySelf(own)) // they would wait for themselves
+	}
+	c.planSweep.Do(c.startSweeps)
+	return h, nil
 }
 
 // tooLate releases a late grant. It returns errLate if another attempt may help.
@@ -154,8 +155,15 @@ func (a *acquirer) tooLate(ctx context.Context) error {
 // abandon starts the clean-up of the present hold ID in the background, and takes a
 // new one. The channel closes after the first release.
 func (a *acquirer) abandon() <-chan struct{} {
-	asked := a.c.cleanUp(a.q, a.unknown)
-	a.c.strayFrom(a.q)
+	now := a.c.clock()
+	o := cleanup.Orphan{
+		Ref:      driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID},
+		Attempts: a.unknown, From: now, Until: now + cleanup.StrayTime(a.q),
+	}
+	if a.q.Fair {
+		o.Place = a.q.Place
+	}
+	asked := a.c.cleaner.Add(o)
 	a.q.HoldID = driver.NewHoldID()
 	a.tried, a.unknown = false, 0
 	return asked
@@ -172,9 +180,9 @@ func (a *acquirer) giveUp(err error) error {
 
 // try makes attempts until one is answered, and at most maxTries.
 func (a *acquirer) try(ctx context.Context) (*Hold, error) {
-	pauses := retries()
+	pauses := storecall.Retries()
 	for n := 1; ; n++ {
-		h, err := a.once(ctx, a.c.clock())
+		h, err := a.once(ctx, waitline.Ask{At: a.c.clock(), Within: storecall.Timeout(a.q.TTL)})
 		switch {
 		case err == nil:
 			return h, nil
@@ -183,10 +191,11 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
 			return nil, a.giveUp(a.c.closedOr(a.toldOnce(err)))
 		}
-		switch end := a.pause(ctx, pauses.Next(), &subscription{}); {
-		case errors.Is(end, ErrClosed):
-			return nil, a.giveUp(end)
-		case end != nil:
+		select {
+		case <-time.After(pauses.Next()):
+		case <-a.c.scope.Life.Done():
+			return nil, a.giveUp(ErrClosed)
+		case <-ctx.Done():
 			return nil, a.giveUp(endedWith(ctx, err))
 		}
 	}
@@ -195,12 +204,7 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 // toldOnce returns what a TryLock is told of the answer: BySelf is for holds of this Client.
 func (a *acquirer) toldOnce(err error) error {
 	var held *HeldError
-	if !errors.As(err, &held) || !held.BySelf {
-		return err
-	}
-	a.c.mu.Lock()
-	defer a.c.mu.Unlock()
-	if a.c.ownHold(a) != nil {
+	if !errors.As(err, &held) || !held.BySelf || a.ownHold() != nil {
 		return err
 	}
 	other := *held // Trace has the first
@@ -208,115 +212,120 @@ func (a *acquirer) toldOnce(err error) error {
 	return &other
 }
 
-// pause waits until the time has passed, for an invitation or for a wake-up that is
-// worth an attempt. If the wait is over instead, it returns why.
-func (a *acquirer) pause(ctx context.Context, d time.Duration, watch *subscription) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-a.turn:
-		case _, open := <-watch.signal:
-			if !open {
-				watch.ended()
-			} else if !a.pacer.signalled() {
-				continue
-			}
-		case <-ctx.Done():
-			return foreign.CtxError(ctx)
-		case <-a.c.life.Done():
-			return ErrClosed
+// wait asks until the resource is granted, in its turn among those of this Client.
+func (a *acquirer) wait(ctx context.Context) (*Hold, error) {
+	c, w := a.c, &a.waiter
+	w.Resource, w.LockID, w.Data = a.q.Resource, a.q.LockID, a
+	w.Kind = waitline.Kind{Mode: a.q.Mode, Limit: a.q.Limit, Fair: a.q.Fair}
+	w.Timeout, w.Patience = storecall.Timeout(a.q.TTL), min(max(a.q.TTL, time.Second), DefaultTTL)
+	ask := c.lines.Join(w)
+	if ask.Within == 0 {
+		a.asked = true
+		a.waitStart(c.clock())
+		if own := a.ownHold(); own != nil {
+			w.Leave()
+			return nil, a.giveUp(heldBySelf(own))
 		}
-		return nil
 	}
+	h, err := a.askInTurn(ctx, w, ask)
+	if err != nil {
+		err = a.giveUp(err) // before it leaves: what takes its place out of the store knows its attempts
+		w.Leave()
+	}
+	return h, err
 }
 
-// wait tries until the resource is granted, in the Client's queue for it.
-//
-// The first of the queue tries. If the resource is held, it subscribes. When the
-// subscription is effective, it tries again, so that it does not miss a release in
-// between. Then it waits for a signal, the end of the holds or the back-off, whichever
-// is first. The others wait until they are invited.
-func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
-	first, now := a.c.enqueue(a)
-	defer func() { a.c.dequeue(a, h != nil) }()
-	watch := subscription{c: a.c, resource: a.q.Resource}
-	defer watch.stop()
-	return a.waitWith(ctx, first, now, &watch)
-}
-
-// waitWith is wait once the acquirer is in the queue; first is that of enqueue. It is
-// a function of its own because defers cost more in one with many returns.
-func (a *acquirer) waitWith(ctx context.Context, first bool, now time.Duration, watch *subscription) (_ *Hold, err error) {
+// askInTurn is wait once the acquirer is in its line.
+func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitline.Ask) (_ *Hold, err error) {
 	c := a.c
-	failures, polls, lookouts := retries(), backoff.New(pollFirst, c.opts.Poll), backoff.New(watchFirst, watchLimit)
-	pause := never
-	for wait := !first; ; first = false {
-		if wait {
-			if err := a.pause(ctx, pause, watch); errors.Is(err, ErrClosed) {
-				return nil, a.giveUp(err)
-			} else if err != nil {
-				return nil, a.giveUp(c.waitError(a, err))
-			}
+	for ; ; ask.Within = 0 {
+		if ask.Within == 0 {
+			ask, err = w.Turn(ctx)
 		}
-		if !first {
-			if now, err = c.takeTurn(a); err != nil {
-				return nil, a.giveUp(err)
-			}
-		}
-		h, err := a.once(ctx, now)
 		switch {
-		case err == nil:
-			return h, nil
-		case errors.Is(err, errLate):
-			wait = false
-			continue
-		case errors.Is(err, ErrTTLTooShort):
-			return nil, a.giveUp(err)
-		case c.life.Err() != nil && !answered(err):
-			return nil, a.giveUp(ErrClosed)
-		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			// The caller's ctx cut it off: this says nothing about the store.
-			return nil, a.giveUp(c.waitError(a, foreign.CtxError(ctx)))
+		case errors.Is(err, waitline.ErrClosed):
+			return nil, ErrClosed
+		case err != nil && ctx.Err() != nil:
+			return nil, a.waitError(foreign.CtxError(ctx))
+		case err != nil: // its own lock ID holds the resource, or the store is silent
+			return nil, err
 		}
-		head, over := c.noteAnswer(a, err)
-		wait, pause = true, never
+		h, err := a.once(ctx, ask)
+		if err == nil {
+			_ = w.Granted()
+			return h, nil
+		}
 		var held *HeldError
 		switch {
-		case over != nil:
-			return nil, a.giveUp(over)
+		case errors.Is(err, errLate):
+			continue
+		case errors.Is(err, ErrTTLTooShort):
+			return nil, err
+		case c.scope.Life.Err() != nil && !answered(err):
+			return nil, ErrClosed
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			// The caller's ctx cut it off: this says nothing about the store.
+			return nil, a.waitError(foreign.CtxError(ctx))
 		case errors.As(err, &held):
+			w.Refused(held, held.Ahead)
+			a.waitStart(a.heard)
+			// Only the end of a hold of this Client is in the hands of those who would wait
+			// for it: a hold of the same lock ID that another process has, or had before it
+			// was killed, or that a late attempt got, ends like any other.
+			if own := a.ownHold(); own != nil && held.BySelf {
+				return nil, waitline.CopyOf(held)
+			} else if own != nil {
+				return nil, heldBySelf(own) // granted since the store was asked
+			}
 			a.warnOfLimit(held)
-			failures = retries()
-			if !head {
-				continue
-			}
-			if watch.start(ctx) {
-				wait = false
-				continue
-			}
-			// A hint of 0 is no hint, or a time too short for the store to return.
-			notified := watch.signal != nil
-			soonest, most := min(pollFirst, c.opts.Poll), c.opts.Poll
-			if pause = polls.Next(); notified {
-				soonest, most = askFirst, askAtLeast
-				if held.RetryAfter != 0 {
-					pause = c.alignWake(lookouts.Next())
-				}
-			}
-			pause = min(a.pacer.nextPause(&a.q, held, pause, soonest, most), hint(held), c.untilPlace(a))
 		case permanent(err):
-			return nil, a.giveUp(err)
-		case ctx.Err() != nil:
-			return nil, a.giveUp(c.waitError(a, foreign.CtxError(ctx)))
+			return nil, err
 		default:
-			c.warn("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
-			if head {
-				pause = failures.Next()
+			if over := w.Silent(err); over != nil {
+				return nil, over
 			}
+			c.warn("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
 		}
 	}
+}
+
+// ownHold returns the live hold of the resource that this Client has by the acquirer's lock
+// ID, or nil.
+func (a *acquirer) ownHold() *lease.Lease {
+	if !a.named {
+		return nil
+	}
+	return a.c.leases.NamedHold(a.q.Resource, a.q.LockID)
+}
+
+// heldBySelf is the refusal of a caller that would wait for its own hold.
+func heldBySelf(l *lease.Lease) *HeldError {
+	return &HeldError{
+		Resource: l.Ref.Resource, RetryAfter: driver.Unknown, Position: driver.NoPlace, BySelf: true,
+		Holders: []Status{{
+			Resource: l.Ref.Resource, LockID: l.Ref.LockID, HoldID: l.Ref.HoldID, Mode: l.Mode,
+			Token: l.Ref.Token, Left: l.Left(),
+		}},
+	}
+}
+
+// waitError returns the error of a wait that ended because of cause. It is ErrHeld
+// only if the last answer in the line was a refusal.
+func (a *acquirer) waitError(cause error) error {
+	_, heard := a.waiter.Heard()
+	var e *HeldError
+	switch {
+	case errors.As(heard, &e):
+		e.Cause = cause
+		e.BySelf = false // it may be the answer to another acquirer's request
+		if a.q.Place.IsZero() {
+			e.Position = driver.NoPlace
+		}
+		return e
+	case heard != nil:
+		return fmt.Errorf("%w; the last attempt: %w", cause, heard)
+	}
+	return cause
 }
 
 // warnOfLimit warns once that holders and this acquirer disagree on the limit: the
@@ -329,14 +338,24 @@ func (a *acquirer) warnOfLimit(held *HeldError) {
 	}
 }
 
-// wakeInterval is the time between two moments at which a Client polls in case a
-// signal was missed. To wake the process costs many times what an attempt costs, so
-// all attempts that are due share a moment.
-const wakeInterval = time.Second
+// placeDropped is told that nobody asks for a place any more: it is given up, and attempts
+// that are still on their way and would take it again are cleaned up with it.
+func (c *Client) placeDropped(d waitline.Dropped) {
+	if !d.Taken {
+		now := c.clock()
+		c.cleaner.Add(cleanup.Orphan{
+			Ref:   driver.HoldRef{Resource: d.Resource, LockID: d.LockID, HoldID: HoldID(d.Place)},
+			Place: d.Place, PlaceOnly: true, From: now, Until: now + driver.FairPlaceTTL,
+		})
+	}
+	if d.Fair {
+		c.cleaner.TakeOut(d.Place)
+	}
+}
 
-// alignWake lengthens the pause to end at such a moment. The moments differ between
-// Clients.
-func (c *Client) alignWake(pause time.Duration) time.Duration {
-	now := c.clock()
-	return (now + pause).Truncate(wakeInterval) + wakeInterval - now
+// watched is told of each subscription.
+func (c *Client) watched(resource string, _ time.Time, err error) {
+	if err != nil && !errors.Is(err, ErrUnsupported) {
+		c.warn("holdfast: cannot watch, polling for now", "resource", resource, "error", err)
+	}
 }

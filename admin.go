@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/cleanup"
+	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
 // Admin looks at and tidies what a store has, for operators and for tools. Its methods may be
@@ -71,9 +73,10 @@ func scan[T any](ctx context.Context, c *Client, what string, f Filter, list fun
 			yield(none, wrap(what, f.Resource, err))
 			return
 		}
-		defer c.work.Done()
-		ctx, cancel := c.untilClose(ctx)
+		defer c.scope.Leave()
+		ctx, cancel := context.WithCancel(storecall.Uncaused{Context: ctx})
 		defer cancel()
+		defer context.AfterFunc(c.scope.Life, cancel)()
 		var silent atomic.Bool
 		silence := time.AfterFunc(scanTimeout, func() {
 			silent.Store(true)
@@ -130,7 +133,7 @@ func (a *Admin) ReleaseID(ctx context.Context, lockID string) ([]Status, error) 
 	if err != nil {
 		return nil, err
 	}
-	return c.releaseListed(ctx, ss, "", func(h *Hold) { c.endHold(h, ErrReleased) })
+	return c.releaseListed(ctx, ss, "")
 }
 
 // ForceRelease releases a hold of the resource, or all its holds if holdID is zero,
@@ -150,7 +153,7 @@ func (a *Admin) ForceRelease(ctx context.Context, resource string, holdID HoldID
 	if !holdID.IsZero() {
 		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
 	}
-	return c.releaseListed(ctx, ss, c.forceReason(), func(h *Hold) { c.lose(h, ErrForced) })
+	return c.releaseListed(ctx, ss, c.forceReason())
 }
 
 // forceReason is driver.ReleaseRequest.Reason of this Client.
@@ -160,85 +163,47 @@ func (c *Client) forceReason() string {
 }
 
 // releaseListed releases the holds, by force if there is a reason. It first ends those of
-// this Client with end: the context of a holder in the same process ends before the store
-// releases the hold. end is called with c.mu held.
-func (c *Client) releaseListed(ctx context.Context, ss []Status, reason string, end func(*Hold)) ([]Status, error) {
+// this Client: the context of a holder in the same process ends before the store releases
+// the hold. This Client may still become the holder of others, if the answers to its acquires
+// are on their way.
+func (c *Client) releaseListed(ctx context.Context, ss []Status, reason string) ([]Status, error) {
 	if len(ss) == 0 {
 		return nil, nil
 	}
 	if err := c.start(ctx); err != nil {
 		return ss, wrap("release", ss[0].Resource, err)
 	}
-	defer c.work.Done()
+	defer c.scope.Leave()
 	refs := make([]driver.HoldRef, len(ss))
-	own := make([]*Hold, len(ss))
-	c.mu.Lock()
+	qs := make([]driver.ReleaseRequest, len(ss))
 	for i, s := range ss {
 		refs[i] = s.Ref()
-		if own[i] = c.holdOf(s); own[i] != nil {
-			end(own[i])
-		} else {
-			// This Client may still become its holder, if the answer to its acquire
-			// is on its way.
-			c.revoked[s.HoldID] = revoked{s.Token, end}
-		}
+		qs[i] = driver.ReleaseRequest{HoldRef: refs[i], Reason: reason}
 	}
-	c.mu.Unlock()
-	c.endBound(own...)
-	defer time.AfterFunc(rememberRevoked, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, s := range ss {
-			delete(c.revoked, s.HoldID)
-		}
-	})
-	rs, began := c.newReleases(refs, releasePatience), c.clock()
-	for _, r := range rs {
-		r.q.Reason = reason
-	}
-	c.releaseAll(ctx, rs)
+	own := c.leases.Revoke(refs, reason != "")
+	defer c.leases.Forget(refs)
+	began := c.clock()
 	var gone []Status
 	var errs []error
-	for i, r := range rs {
-		c.mu.Lock()
+	for i, err := range c.cleaner.ReleaseAll(ctx, qs, cleanup.Patience) {
 		if own[i] != nil {
-			c.released(own[i], began, r.err)
-			c.cleanStrays(own[i], 0)
-			if permanent(r.err) { // as without the right to force, which an own hold does not need
-				c.cleanLost(own[i], 0)
+			h := holdOf(own[i])
+			c.released(h, began, err)
+			c.cleanStrays(h, 0)
+			if permanent(err) { // as without the right to force, which an own hold does not need
+				c.cleanLost(h, own[i].End(ErrReleased, 0))
 			}
 		}
-		c.inviteFirst(ss[i].Resource)
-		c.mu.Unlock()
-		if r.err != nil {
-			errs = append(errs, wrap("release", ss[i].Resource, r.err))
+		c.lines.Wake(ss[i].Resource)
+		if err != nil {
+			errs = append(errs, wrap("release", ss[i].Resource, err))
 		}
-		if !errors.Is(r.err, errRetaken) && !permanent(r.err) {
+		if !errors.Is(err, cleanup.ErrRetaken) && !permanent(err) {
 			gone = append(gone, ss[i])
 		}
 	}
 	return gone, errors.Join(errs...)
 }
-
-// holdOf returns the live hold of this Client that was listed, or nil. A grant of the
-// same hold ID with another token is another one: its answer got lost, and it was
-// released before the attempt was repeated. c.mu is held.
-func (c *Client) holdOf(s Status) *Hold {
-	if h := c.holds[s.HoldID]; h != nil && h.ref.Token == s.Token {
-		return h
-	}
-	return nil
-}
-
-// revoked is a hold that releaseListed released. If its grant arrives later, the hold
-// ends at once. A grant of the same hold ID with another token does not.
-type revoked struct {
-	token uint64
-	end   func(*Hold)
-}
-
-// rememberRevoked is how long the answer to an acquire may be on its way.
-const rememberRevoked = 30 * time.Second
 
 // RenewID extends all live holds of the lock ID to ttl from now, or Forever, and
 // shortens none. It returns those that were renewed, with the time that they have
@@ -263,40 +228,23 @@ func (a *Admin) RenewID(ctx context.Context, lockID string, ttl time.Duration) (
 	if err := c.start(ctx); err != nil {
 		return nil, wrap("renew", lockID, err)
 	}
-	defer c.work.Done()
+	defer c.scope.Leave()
 
 	var renewed []Status
 	var errs []error
-	for part := range slices.Chunk(ss, batchSize) {
-		qs := make([]driver.RenewRequest, len(part))
+	for part := range slices.Chunk(ss, renewBatch) {
+		refs := make([]driver.HoldRef, len(part))
 		for i, s := range part {
-			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: ttl}
-		}
-		if ttl == Forever {
-			c.mu.Lock()
-			for _, s := range part {
-				if h := c.holdOf(s); h != nil {
-					h.endless = true // even if the answer never comes
-				}
-			}
-			c.mu.Unlock()
+			refs[i] = s.Ref()
 		}
 		sent := c.clock()
-		call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
-		results, err := c.store.Renew(call, qs)
-		err = call.end(err)
-		for i, s := range part {
-			err := outcome(results, err, i, renewErr)
-			c.mu.Lock()
-			if h := c.holdOf(s); h != nil {
-				err = c.renewed(h, ttl, sent, false, err)
-			}
-			c.mu.Unlock()
+		for i, r := range c.leases.Renew(ctx, refs, ttl) {
+			s, err := part[i], r.Err
 			if err != nil {
 				errs = append(errs, wrap("renew", s.Resource, err))
 				continue
 			}
-			if left := results[i].Left; left != driver.Unknown {
+			if left := r.Left; left != driver.Unknown {
 				s.Left = left
 			} else {
 				// At least that: a renewal never shortens a hold.
@@ -311,6 +259,9 @@ func (a *Admin) RenewID(ctx context.Context, lockID string, ttl time.Duration) (
 	}
 	return renewed, errors.Join(errs...)
 }
+
+// renewBatch is how many holds RenewID renews with one request.
+const renewBatch = 1000
 
 // lessElapsed returns what remains of left after that time, at least 0.
 func lessElapsed(left, elapsed time.Duration) time.Duration {

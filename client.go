@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/cleanup"
 	"github.com/holdfast-go/holdfast/internal/foreign"
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/storecall"
+	"github.com/holdfast-go/holdfast/internal/tell"
+	"github.com/holdfast-go/holdfast/internal/waitline"
 )
 
 // The terms that the client shares with its stores; see package driver.
@@ -54,67 +57,59 @@ const (
 
 // Client acquires locks in one store, waits for them, renews them and reports when
 // one is lost. All methods may be called concurrently.
+//
+// Its state is in four rooms, each with a mutex of its own: leases has the live holds, lines
+// who waits for one, cleaner what may be left in the store, and tell the calls of the Logger
+// and the Trace. What follows from an answer of the store passes from one to the next here.
 type Client struct {
 	config
-	store     driver.Store
-	owned     bool // Close closes the store
+	store   driver.Store
+	owned   bool // Close closes the store
+	scope   *storecall.Scope
+	leases  *lease.Leases
+	lines   *waitline.Lines
+	cleaner *cleanup.Cleaner
+	tell    tell.Queue
+	logger  *slog.Logger // by tell; nil: there is none
+
 	initDone  atomic.Bool
-	life      context.Context // ends with Close
-	endLife   context.CancelFunc
-	renewing  context.Context // ends when nothing is to be renewed any more: after life, if Do runs functions
-	endRenew  context.CancelFunc
-	work      sync.WaitGroup // all that uses the store; once closed, only work adds to it
-	running   sync.WaitGroup // functions that Do runs
+	planSweep sync.Once
 	closeDone chan struct{}
-	created   time.Time
-	notifier  calls.Queue // of the Logger and the Trace; may be called with mu held
 
-	hungWatches atomic.Int32 // calls of Watch that go on and that nobody waits for
-
-	// mu guards what follows, and the fields of Hold that say so. It is never held
-	// across I/O or a call of the user's code.
-	mu        sync.Mutex
-	closed    bool
-	initRun   *initRun          // the one under way, or nil
-	holds     map[HoldID]*Hold  // the live ones
-	named     map[lockKey]*Hold // those of them whose lock ID the caller chose
-	holdsDue  time.Duration     // when the first of them is due, or earlier
-	queues    map[string]queue  // of acquirers, by resource
-	cleaner   cleaner
-	revoked   map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
-	timer     *time.Timer
-	timerAt   time.Duration // when it fires; 0: it is not set
-	sweeper   *time.Timer   // made with the first grant, if the Client sweeps
-	batch     int           // how many holds are renewed in one request
-	failing   bool          // at the last look, a hold was not renewed yet after a failure
-	lossWatch bool          // watchLoss runs, or is useless
-	doubtedAt time.Duration // when the store may last have lost holds: earlier answers do not count
-	cleanBy   time.Duration // when clean-ups end, by elapsed, once the Client is closed
-
-	acquireTook atomic.Int64 // how long the last acquire that was answered took; not guarded
+	mu      sync.Mutex // guards what follows
+	initRun *initRun   // the one under way, or nil
+	sweeper *time.Timer
 }
+
+// maxUntold is how many calls of the Logger and the Trace may wait.
+const maxUntold = 10_000
 
 // New returns a Client of the store. It sends nothing: the first operation makes the
 // store prepare and check what it needs. Close does not close the store, which may
 // serve other clients.
 func New(store driver.Store, opts *Options) *Client {
-	c := &Client{
-		config:    newConfig(opts),
-		store:     store,
-		closeDone: make(chan struct{}),
-		created:   time.Now(),
-		queues:    make(map[string]queue),
-		holds:     make(map[HoldID]*Hold),
-		named:     make(map[lockKey]*Hold),
-		holdsDue:  never,
-		doubtedAt: -never, // clocks may begin below 0
-		cleaner:   newCleaner(),
-		revoked:   make(map[HoldID]revoked),
-		batch:     batchSize,
+	c := &Client{config: newConfig(opts), store: store, closeDone: make(chan struct{})}
+	c.tell.Most, c.tell.Overflow = maxUntold, c.sayLeftOut
+	if c.opts.Logger != nil {
+		c.logger = c.tell.Logger(c.opts.Logger)
 	}
-	c.notifier.Most, c.notifier.Overflow = maxUntold, c.sayLeftOut
-	c.life, c.endLife = context.WithCancel(context.Background())
-	c.renewing, c.endRenew = context.WithCancel(context.Background())
+	c.scope = storecall.NewScope(c.clock)
+	c.leases = lease.New(lease.Config{
+		Scope: c.scope, Store: store, Margin: c.marginOf, Loss: lossOf,
+		Started: c.holdStarted, Renewed: c.holdRenewed, Ended: c.holdEnded, Lost: c.holdLost, Forgotten: c.cleanForgotten,
+	})
+	c.cleaner = cleanup.New(cleanup.Config{
+		Scope: c.scope, Send: store.Release,
+		Freed: func(resource string) { c.lines.Wake(resource) },
+	})
+	lines := waitline.Config{
+		Scope: c.scope, Traits: store.Traits, Places: 1, Dropped: c.placeDropped, Poll: c.opts.Poll,
+		Watched: c.watched,
+	}
+	if w, ok := store.(driver.Watcher); ok {
+		lines.Watch = w.Watch
+	}
+	c.lines = waitline.New(lines)
 	if c.trace.ClientStart != nil {
 		c.trace.ClientStart(c)
 	}
@@ -129,7 +124,7 @@ func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) 
 	if cfg := newConfig(opts); cfg.invalid != nil {
 		return nil, wrap("open store", "", cfg.invalid)
 	}
-	store, err := driver.Open(uncaused{ctx}, storeURL)
+	store, err := driver.Open(storecall.Uncaused{Context: ctx}, storeURL)
 	if err != nil {
 		return nil, wrap("open store", "", err)
 	}
@@ -175,40 +170,36 @@ func (c *Client) ready(ctx context.Context) error {
 	if run == nil {
 		run = &initRun{done: make(chan struct{})}
 		c.initRun = run
-		c.work.Add(1) // the caller is an operation that Close waits for
 		// Other callers may still wait when this caller's ctx has ended.
-		go c.runInit(context.WithoutCancel(ctx), store, run)
+		c.scope.Go(func() { c.runInit(context.WithoutCancel(ctx), store, run) })
 	}
 	c.mu.Unlock()
 	select {
 	case <-run.done:
 		return run.err
-	case <-time.After(initTimeout + lastChance): // Init ignores its ctx
+	case <-time.After(initTimeout + storecall.LastChance): // Init ignores its ctx
 		return errNotReady
 	case <-ctx.Done():
 		return foreign.CtxError(ctx)
-	case <-c.life.Done():
+	case <-c.scope.Life.Done():
 		return ErrClosed
 	}
 }
 
 // runInit runs Init once.
 func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *initRun) {
-	defer c.work.Done()
-	ctx, cancel := c.untilClose(ctx)
-	defer cancel()
-	ctx, stop := context.WithTimeout(ctx, initTimeout)
-	defer stop()
-	err := store.Init(ctx)
+	call := &storecall.Context{Parent: ctx, Scope: c.scope, Timeout: initTimeout}
+	err := store.Init(call)
 	switch {
 	case err == nil:
 		c.initDone.Store(true)
 		// Some stores find out during Init whether they can wake waiters.
 		t := c.store.Traits()
 		c.log(ctx, slog.LevelDebug, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !answered(err):
+	case errors.Is(call.Err(), context.DeadlineExceeded) && !answered(err):
 		err = fmt.Errorf("%w: %w", errNotReady, err)
 	}
+	_ = call.End(nil)
 	if err != nil {
 		run.err = c.closedOr(err)
 	}
@@ -218,41 +209,17 @@ func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *ini
 	close(run.done)
 }
 
-// untilClose returns a copy of ctx that ends also with the Client, and has no cause. It is
-// for calls of the store that have no time-out of their own.
-func (c *Client) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(uncaused{ctx})
-	stop := context.AfterFunc(c.life, cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 // closedOr returns the error of a call of the store, or ErrClosed if Close may have
 // cut the call off.
 func (c *Client) closedOr(err error) error {
-	if c.life.Err() != nil && !answered(err) {
+	if c.scope.Life.Err() != nil && !answered(err) {
 		return ErrClosed
 	}
 	return err
 }
 
-// elapsed returns the time since New. It is cheaper than time.Now, which reads two
-// clocks.
-func (c *Client) elapsed() time.Duration { return time.Since(c.created) }
-
-// begin registers an operation that uses the store, so that Close waits for it.
-// Unless it fails, c.work.Done ends it.
-func (c *Client) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	c.work.Add(1)
-	return nil
-}
-
-// start is begin after a check of the options and of ctx, and waits until the store is
-// ready.
+// start begins an operation that uses the store, once that is ready. Unless it fails,
+// c.scope.Leave ends it.
 func (c *Client) start(ctx context.Context) error {
 	if c.invalid != nil {
 		return c.invalid
@@ -260,11 +227,11 @@ func (c *Client) start(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return foreign.CtxError(ctx)
 	}
-	if err := c.begin(); err != nil {
-		return err
+	if !c.scope.Enter() {
+		return ErrClosed
 	}
 	if err := c.ready(ctx); err != nil {
-		c.work.Done()
+		c.scope.Leave()
 		return err
 	}
 	return nil
@@ -272,7 +239,7 @@ func (c *Client) start(ctx context.Context) error {
 
 // Done returns a channel that is closed when Close begins, once the contexts of the holds
 // have ended. Code with waits of its own can end them with the Client.
-func (c *Client) Done() <-chan struct{} { return c.life.Done() }
+func (c *Client) Done() <-chan struct{} { return c.scope.Life.Done() }
 
 // Traits returns what the store promises.
 func (c *Client) Traits() Traits { return c.store.Traits() }
@@ -282,6 +249,10 @@ func (c *Client) Traits() Traits { return c.store.Traits() }
 const (
 	closePatience = 5 * time.Second
 	doPatience    = 3 * time.Second
+	// closeMargin is what a call has to return after its context has ended.
+	closeMargin = 100 * time.Millisecond
+	// cleanClosing is how long the clean-up goes on after Close began.
+	cleanClosing = closePatience - time.Second
 )
 
 // Close ends the Client: waits fail with ErrClosed, the contexts of holds end with it,
@@ -294,47 +265,30 @@ const (
 // the store. A store that Open made is then closed when that has ended. So none of
 // these should call Close. Closing again does nothing.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	if !c.scope.Close() {
 		<-c.closeDone
 		return nil
 	}
-	c.closed = true
-	began := c.elapsed()
-	var held, running []*Hold
-	for _, h := range c.holds {
-		if !h.inDo {
-			c.endHold(h, ErrClosed)
-			held = append(held, h)
-			continue
-		}
-		// Its function gets time to return, and the keep-alive goes on meanwhile.
-		if c.expire(h); h.state == live {
-			h.end(ErrClosed)
-		}
-		running = append(running, h)
-	}
-	c.work.Add(1) // until the holds are released and their clean-ups have begun
-	c.cleanBy = began + cleanClosing
-	c.cleanLast()
+	defer close(c.closeDone)
+	began := c.scope.Elapsed()
+	left := func(of time.Duration) time.Duration { return max(of-(c.scope.Elapsed()-began), 0) }
+	// The contexts of holds end before anything is released. The functions that Do runs get
+	// time to return, and their holds are kept alive for as long.
+	held, running := c.leases.Close(ErrClosed)
+	c.cleaner.Close(c.clock() + cleanClosing)
+	c.scope.End()
+	c.lines.Close()
+	c.mu.Lock()
 	if c.sweeper != nil {
 		c.sweeper.Stop()
 	}
 	c.mu.Unlock()
-	defer close(c.closeDone)
-	c.endLife()
-	c.endBound(held...)
-	c.endBound(running...)
 
-	left := func(of time.Duration) time.Duration { return max(of-(c.elapsed()-began), 0) }
-	ended, closed := make(chan struct{}), make(chan struct{})
+	closed := make(chan struct{})
 	var err, closeErr error
 	go func() {
-		c.running.Wait()
-		c.endRenew() // a renewal that hangs delays nothing
-		c.work.Wait()
-		close(ended)
+		c.leases.Wait()
+		<-c.scope.Idle
 		if c.owned {
 			closeErr = c.store.Close()
 		}
@@ -342,15 +296,13 @@ func (c *Client) Close() error {
 	}()
 	if !c.opts.LeaveHolds {
 		err = c.releaseWithin(held, left(closePatience-closeMargin))
-		c.mu.Lock()
-		for _, h := range held {
-			c.cleanStrays(h, 0)
+		for _, l := range held {
+			c.cleanStrays(holdOf(l), 0)
 		}
-		c.mu.Unlock()
 	}
-	c.work.Done()
-	within(ended, left(doPatience))
-	unreleased := c.endRenewals(running)
+	c.scope.Leave()
+	within(c.scope.Idle, left(doPatience))
+	unreleased := c.leases.CloseRunning(running, ErrClosed)
 	if !c.opts.LeaveHolds {
 		err = cmp.Or(err, c.releaseWithin(unreleased, left(closePatience)))
 	}
@@ -359,7 +311,7 @@ func (c *Client) Close() error {
 	} else {
 		err = cmp.Or(err, errStillRunning)
 	}
-	within(c.notifier.Pending(), left(closePatience))
+	within(c.tell.Pending(), left(closePatience))
 	return err
 }
 
@@ -371,13 +323,10 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	if done == nil {
 		return true
 	}
-	if d <= 0 { // select would choose a timer that has fired as often as done
-		select {
-		case <-done:
-			return true
-		default:
-			return false
-		}
+	select {
+	case <-done:
+		return true
+	default: // the next select would choose a timer that has fired as often as done
 	}
 	select {
 	case <-done:
@@ -387,17 +336,52 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// endRenewals ends the keep-alive of the holds that are left, and returns those of them
-// that the store may still have.
-func (c *Client) endRenewals(hs []*Hold) []*Hold {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, h := range hs {
-		c.endHold(h, ErrClosed)
+// releaseWithin is releaseHeld within the time that is left to Close, even if the store
+// ignores the context of a call: that call then goes on.
+func (c *Client) releaseWithin(held []*lease.Lease, left time.Duration) error {
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = c.releaseHeld(held, max(left-closeMargin, 0))
+	}()
+	if !within(done, max(left, closeMargin)) {
+		return errStillRunning
 	}
-	c.endRenew()
-	if c.timer != nil {
-		c.timer.Stop()
+	return err
+}
+
+// releaseHeld releases the holds as the Client closes, takes about that long at
+// most, and returns the first error.
+func (c *Client) releaseHeld(held []*lease.Lease, patience time.Duration) (first error) {
+	qs := make([]driver.ReleaseRequest, len(held))
+	for i, l := range held {
+		qs[i].HoldRef = l.Ref
 	}
-	return slices.DeleteFunc(hs, func(h *Hold) bool { return h.state != released })
+	began := c.clock()
+	for i, err := range c.cleaner.ReleaseAll(context.Background(), qs, patience) {
+		c.released(holdOf(held[i]), began, err)
+		if err != nil && first == nil {
+			first = wrap("release", held[i].Ref.Resource, err)
+		}
+	}
+	return first
+}
+
+// log queues a log line.
+func (c *Client) log(ctx context.Context, level slog.Level, text string, args ...any) {
+	if c.logger != nil {
+		c.logger.Log(ctx, level, text, args...)
+	}
+}
+
+func (c *Client) warn(text string, args ...any) {
+	c.log(context.Background(), slog.LevelWarn, text, args...)
+}
+
+// sayLeftOut is called by the queue.
+func (c *Client) sayLeftOut(n int) {
+	if c.opts.Logger != nil {
+		c.opts.Logger.Warn("holdfast: the Logger or the Trace is too slow, calls were left out", "leftOut", n)
+	}
 }

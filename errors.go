@@ -7,7 +7,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/foreign"
+	"github.com/holdfast-go/holdfast/internal/lease"
 	"github.com/holdfast-go/holdfast/internal/quote"
+	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
 // The errors of operations. Any other error means that the outcome is unknown: the
@@ -20,14 +22,14 @@ var (
 	ErrLost = driver.ErrLost
 	// ErrExpired: the time of the hold ran out, because nothing renewed it, or the
 	// process or the machine was stopped.
-	ErrExpired = errors.New("its time ran out")
+	ErrExpired = lease.ErrExpired
 	// ErrForced: the hold ended in the store before its time. Somebody released it by
 	// force or purged it, or the store lost its data or its clock stepped.
-	ErrForced = errors.New("the store no longer has it: released by force, or the store lost its data or its clock stepped")
+	ErrForced = lease.ErrForced
 	// ErrUnreachable: the store confirmed no renewal in time.
-	ErrUnreachable = errors.New("no renewal got through in time")
+	ErrUnreachable = lease.ErrUnreachable
 	// ErrReleased: Unlock or ReleaseID released the hold.
-	ErrReleased = errors.New("holdfast: lock released")
+	ErrReleased = lease.ErrReleased
 	// ErrClosed: the Client is closed.
 	ErrClosed = errors.New("holdfast: client closed")
 	// ErrUnsupported: the store cannot do this at all.
@@ -44,18 +46,6 @@ var (
 	// ErrTTLTooShort: three grants in a row came too late to be used.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
 )
-
-// errRetaken: a hold was released, but its lock ID still holds the resource. It is an
-// ErrForced: another program has replaced the hold.
-var errRetaken error = retakenError{}
-
-type retakenError struct{}
-
-func (retakenError) Error() string {
-	return "another program with the same lock ID has renewed it, or taken it again, and holds it still"
-}
-
-func (retakenError) Is(target error) bool { return target == ErrForced }
 
 // LostError names the lock that was lost and the reason. It is ErrLost.
 type LostError struct {
@@ -120,15 +110,10 @@ func joined(err, other error) error {
 
 // answered reports whether err is a definite answer of the store: the request was not
 // applied.
-func answered(err error) bool {
-	return errors.Is(err, ErrHeld) || permanent(err)
-}
+func answered(err error) bool { return storecall.Answered(err) }
 
 // permanent reports whether a retry is useless.
-func permanent(err error) bool {
-	return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrInvalid) ||
-		errors.Is(err, ErrUnusable) || errors.Is(err, ErrDamaged)
-}
+func permanent(err error) bool { return storecall.Permanent(err) }
 
 // endedWith returns why ctx ended, with the error of the last attempt unless that is
 // ctx's.

@@ -17,6 +17,15 @@ func WithClock(clock func() time.Duration, o *Options) *Options {
 }
 
 // RunDo is what Do does once it has the lock.
-func (c *Client) RunDo(ctx context.Context, h *Hold, fn func(context.Context) error) error {
+func RunDo(ctx context.Context, c *Client, h *Hold, fn func(context.Context) error) error {
 	return c.run(ctx, h, fn)
+}
+
+// Waits returns how many wait, and Orphans how many clean-ups there are.
+func Waits(c *Client) int   { return len(c.lines.Waiting()) }
+func Orphans(c *Client) int { return c.cleaner.Len() }
+
+// EndWaitsOf ends waits as the grant of a hold by the same lock ID does.
+func EndWaitsOf(c *Client, resource, lockID string) {
+	c.lines.Reject(resource, lockID, &HeldError{Resource: resource, BySelf: true})
 }

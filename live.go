@@ -20,14 +20,10 @@ type LiveHold struct {
 // Live returns the holds that this Client has now, in the order in which they end. It
 // sends nothing, so it works during an outage.
 func (a *Admin) Live() []LiveHold {
-	c := a.client
-	c.mu.Lock()
-	now := c.clock()
-	live := make([]LiveHold, 0, len(c.holds))
-	for _, h := range c.holds {
-		live = append(live, LiveHold{Hold: h, TTL: h.ttl, Left: h.left(now), KeptAlive: h.keep})
+	var live []LiveHold
+	for _, l := range a.client.leases.All() {
+		live = append(live, LiveHold{Hold: holdOf(l.Lease), TTL: l.TTL, Left: l.Left, KeptAlive: l.Keep})
 	}
-	c.mu.Unlock()
 	slices.SortFunc(live, func(a, b LiveHold) int { return cmp.Compare(a.Left, b.Left) })
 	return live
 }
@@ -35,17 +31,10 @@ func (a *Admin) Live() []LiveHold {
 // Waiting returns the calls of Lock and RLock of this Client that wait now, in the order
 // in which they began to. It sends nothing.
 func (a *Admin) Waiting() []WaitInfo {
-	c := a.client
 	var all []WaitInfo
-	c.mu.Lock()
-	for _, l := range c.queues {
-		for a := l.first; a != nil; a = a.next {
-			if a.waits {
-				all = append(all, a.waitInfo())
-			}
-		}
+	for _, w := range a.client.lines.Waiting() {
+		all = append(all, w.Data.(*acquirer).waitInfo(w.Since))
 	}
-	c.mu.Unlock()
 	slices.SortFunc(all, func(a, b WaitInfo) int { return a.Start.Compare(b.Start) })
 	return all
 }

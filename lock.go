@@ -53,7 +53,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	a, err := c.newAcquirer(resource, mode, o)
 	var began time.Duration
 	if c.traced {
-		a.scope = &scope{ctx: context.WithoutCancel(ctx)}
+		a.span = &span{ctx: context.WithoutCancel(ctx)}
 		began = c.clock()
 	}
 	if err == nil {
@@ -66,7 +66,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	if err != nil {
 		return nil, a.failed(began, wrap("lock", resource, err))
 	}
-	defer c.work.Done()
+	defer c.scope.Leave()
 	var h *Hold
 	if wait {
 		h, err = a.waitWarned(ctx)
@@ -78,7 +78,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	}
 	if c.opts.Logger != nil {
 		c.log(ctx, slog.LevelDebug, "holdfast: lock acquired",
-			"resource", resource, "lockID", h.ref.LockID, "token", h.ref.Token, "mode", mode)
+			"resource", resource, "lockID", h.LockID(), "token", h.Token(), "mode", mode)
 	}
 	if a.ttl == Forever {
 		if err := h.makeEndless(ctx); err != nil {
@@ -92,7 +92,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 // keep-alive retries; without a keep-alive, makeEndless releases the lock.
 func (h *Hold) makeEndless(ctx context.Context) error {
 	err := h.Renew(ctx, Forever)
-	if err == nil || h.keep && !errors.Is(err, ErrLost) {
+	if err == nil || h.lease.Keep && !errors.Is(err, ErrLost) {
 		return nil
 	}
 	if unlockErr := h.Unlock(ctx); !errors.Is(unlockErr, ErrLost) {
@@ -130,25 +130,19 @@ func (c *Client) TryDo(ctx context.Context, resource string, o *LockOptions, fn 
 
 // run runs fn under the hold, which it releases, and joins their errors for Do.
 func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) error) (err error) {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return wrap("lock", h.ref.Resource, ErrClosed) // Close has released it, or will
+	if !c.scope.Enter() {
+		return wrap("lock", h.Resource(), ErrClosed) // Close has released it, or will
 	}
-	c.work.Add(1)
-	c.running.Add(1)
-	h.inDo = true
-	c.mu.Unlock()
+	defer c.scope.Leave()
+	if !h.lease.EnterDo() {
+		return wrap("lock", h.Resource(), ErrClosed)
+	}
 	bound, cancel := h.Bind(ctx)
 	defer func() {
-		defer c.work.Done()
 		cancel()
 		early := context.Cause(h.Context()) // nil if the lock outlived fn
 		unlockErr := h.Unlock(ctx)
-		c.mu.Lock()
-		h.inDo = false
-		c.mu.Unlock()
-		c.running.Done()
+		h.lease.LeaveDo()
 		if unlockErr == nil {
 			unlockErr = early // ReleaseID or Close released it
 		}
@@ -194,14 +188,10 @@ func HoldsOf(ctx context.Context) iter.Seq[*Hold] {
 // reentry refuses a lock of a resource if ctx is bound to a live hold of it by this Client:
 // the lock would wait for its own caller.
 func (c *Client) reentry(ctx context.Context, resource string) error {
-	for b := bindingOf(ctx); b != nil; b = b.outer {
-		h := b.hold
-		if h.client != c || h.ref.Resource != resource || h.Left() == 0 {
-			continue
+	for h := range HoldsOf(ctx) {
+		if h.client == c && h.Resource() == resource && h.Left() > 0 {
+			return heldBySelf(&h.lease)
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return h.heldBySelf()
 	}
 	return nil
 }
@@ -222,8 +212,8 @@ func (a *acquirer) waitWarned(ctx context.Context) (*Hold, error) {
 func (a *acquirer) warnOfHolds(ctx context.Context) {
 	var held []string
 	for h := range HoldsOf(ctx) {
-		if h.client == a.c && h.Left() > 0 && !slices.Contains(held, h.ref.Resource) {
-			held = append(held, h.ref.Resource)
+		if h.client == a.c && h.Left() > 0 && !slices.Contains(held, h.Resource()) {
+			held = append(held, h.Resource())
 		}
 	}
 	if len(held) > 0 {

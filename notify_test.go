@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -37,24 +38,38 @@ func starting[I any](do func()) func(context.Context, I) context.Context {
 	}
 }
 
+// fullTrace is a Trace whose functions all do that, but ClientStart, which New waits for.
+func fullTrace(do func()) *holdfast.Trace {
+	return &holdfast.Trace{
+		AttemptStart: starting[holdfast.AttemptInfo](do),
+		AttemptEnd:   func(context.Context, holdfast.AttemptInfo) { do() },
+		WaitStart:    starting[holdfast.WaitInfo](do),
+		WaitEnd:      func(context.Context, holdfast.WaitInfo) { do() },
+		HoldStart:    starting[holdfast.HoldInfo](do),
+		HoldEnd:      func(context.Context, holdfast.HoldInfo) { do() },
+		Renewed:      func(context.Context, holdfast.CallInfo) { do() },
+		Released:     func(context.Context, holdfast.CallInfo) { do() },
+		Failed:       func(context.Context, holdfast.FailInfo) { do() },
+	}
+}
+
 // everyHook returns, for each piece of the user's code that a Client calls, Options
 // with which it does that and nothing else.
 func everyHook(do func()) map[string]*holdfast.Options {
 	none := func() {}
-	trace := func(tr holdfast.Trace) *holdfast.Options { return &holdfast.Options{Trace: &tr} }
-	return map[string]*holdfast.Options{
+	hooks := map[string]*holdfast.Options{
 		"Logger":         {Logger: slog.New(hooked{do, none})},
 		"Logger.Enabled": {Logger: slog.New(hooked{none, do})},
-		"AttemptStart":   trace(holdfast.Trace{AttemptStart: starting[holdfast.AttemptInfo](do)}),
-		"AttemptEnd":     trace(holdfast.Trace{AttemptEnd: func(context.Context, holdfast.AttemptInfo) { do() }}),
-		"WaitStart":      trace(holdfast.Trace{WaitStart: starting[holdfast.WaitInfo](do)}),
-		"WaitEnd":        trace(holdfast.Trace{WaitEnd: func(context.Context, holdfast.WaitInfo) { do() }}),
-		"HoldStart":      trace(holdfast.Trace{HoldStart: starting[holdfast.HoldInfo](do)}),
-		"HoldEnd":        trace(holdfast.Trace{HoldEnd: func(context.Context, holdfast.HoldInfo) { do() }}),
-		"Renewed":        trace(holdfast.Trace{Renewed: func(context.Context, holdfast.CallInfo) { do() }}),
-		"Released":       trace(holdfast.Trace{Released: func(context.Context, holdfast.CallInfo) { do() }}),
-		"Failed":         trace(holdfast.Trace{Failed: func(context.Context, holdfast.FailInfo) { do() }}),
 	}
+	full := reflect.ValueOf(fullTrace(do)).Elem()
+	for i := range full.NumField() {
+		if hook := full.Field(i); !hook.IsNil() {
+			one := new(holdfast.Trace)
+			reflect.ValueOf(one).Elem().Field(i).Set(hook)
+			hooks[full.Type().Field(i).Name] = &holdfast.Options{Trace: one}
+		}
+	}
+	return hooks
 }
 
 // What the user's code does costs nobody a lock, even if it never returns: locks are

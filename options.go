@@ -95,8 +95,11 @@ type LockOptions struct {
 	Owner, Host, Comment string
 }
 
-// minRetention is the shortest Options.Retention, and minPoll the shortest Options.Poll.
+// minRetention is the shortest Options.Retention, minPoll the shortest Options.Poll, and
+// minMargin the shortest Options.Margin.
 const (
+	defaultPoll  = 500 * time.Millisecond
+	minMargin    = 50 * time.Millisecond
 	minRetention = time.Minute
 	minPoll      = time.Millisecond
 )
@@ -125,7 +128,7 @@ func newConfig(o *Options) config {
 	}
 	o.TTL = cmp.Or(o.TTL, DefaultTTL)
 	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
-	o.Poll = cmp.Or(o.Poll, pollLimit)
+	o.Poll = cmp.Or(o.Poll, defaultPoll)
 	if o.Trace != nil {
 		cfg.trace, cfg.traced = *o.Trace, o.Trace.isSet()
 	}
@@ -207,4 +210,12 @@ func (cfg *config) validTTL(ttl time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: Margin %v is not between %v and half the TTL of %v", ErrInvalid, margin, minMargin, ttl)
 	}
 	return ttl, nil
+}
+
+// marginOf returns how long before its end a hold with that TTL counts as lost.
+func (cfg *config) marginOf(ttl time.Duration) time.Duration {
+	if cfg.opts.Margin != 0 {
+		return cfg.opts.Margin
+	}
+	return driver.DefaultMargin(ttl)
 }

@@ -50,7 +50,9 @@ func TestS25a_own_hold(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		began := time.Now()
-		_, err := c.Lock(t.Context(), "r", own)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Lock(short, "r", own)
 		mustBeTold(t, err, began)
 		if held := heldError(t, err); len(held.Holders) != 1 || held.Holders[0].HoldID != h.ID() {
 			t.Errorf("told of %+v", held.Holders)
@@ -60,7 +62,6 @@ func TestS25a_own_hold(t *testing.T) {
 			r := <-o
 			if r.err != nil || r.at != began {
 				t.Errorf("%+v", r)
-				continue
 			}
 			unlock(t, r.hold)
 		}
@@ -477,4 +478,88 @@ func TestOwnHoldWhileAsking(t *testing.T) {
 			unlock(t, second)
 		})
 	}
+}
+
+// Two Locks by the same lock ID wait in one Client. The first is granted, but its answer is on
+// its way while ReleaseID releases the hold: it ends at once. The second waits for nothing of
+// its own then, and is the next.
+func TestOwnHoldThatEndedOnTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		answer := make(chan struct{})
+		c := newClient(t, faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1)), nil)
+		o := &holdfast.LockOptions{LockID: "mine"}
+		one := locking(t.Context(), c, "r", o)
+		synctest.Wait()
+		two := locking(t.Context(), c, "r", o)
+		synctest.Wait()
+		ss, err := c.Admin().ReleaseID(t.Context(), "mine")
+		if err != nil || len(ss) != 1 {
+			t.Fatal(ss, err)
+		}
+		close(answer)
+		r := <-one
+		if r.err != nil || r.hold.Left() != 0 {
+			t.Fatal(r.err, r.hold.Left())
+		}
+		select {
+		case r := <-two:
+			if r.err != nil {
+				t.Errorf("the second Lock fails: %v", r.err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the second Lock waits")
+		}
+	})
+}
+
+// hiding shows of others' holds no lock ID, as a server does to callers that may not force.
+type hiding struct {
+	driver.Store
+	asks atomic.Int64
+}
+
+func (s *hiding) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	s.asks.Add(1)
+	time.Sleep(time.Millisecond)
+	g, err := s.Store.Acquire(ctx, q)
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		for i := range held.Holders {
+			if held.Holders[i].LockID != q.LockID {
+				held.Holders[i].LockID = ""
+			}
+		}
+	}
+	return g, err
+}
+
+// A process with two fixed lock IDs was killed, and the next one waits for the ends of its holds.
+func TestOwnLockIDsThatAreHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memlock.New(nil)
+		s := &hiding{Store: mem}
+		killed, next := unswept(mem, &holdfast.Options{LeaveHolds: true}), newClient(t, s, nil)
+		for _, id := range []string{"worker-1", "worker-2"} {
+			if _, err := killed.RLock(t.Context(), "r", &holdfast.LockOptions{LockID: id, Limit: 10}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = killed.Close()
+		var all []<-chan result
+		for _, id := range []string{"worker-1", "worker-2"} {
+			all = append(all, running(func() (*holdfast.Hold, error) {
+				return next.RLock(t.Context(), "r", &holdfast.LockOptions{LockID: id, Limit: 10})
+			}))
+		}
+		time.Sleep(20 * time.Second)
+		if n := s.asks.Load(); n > 200 {
+			t.Errorf("%d asks in 20 s by two waiters", n)
+		}
+		for _, w := range all {
+			if r := <-w; r.err != nil {
+				t.Error(r.err)
+			}
+		}
+	})
 }

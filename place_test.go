@@ -3,6 +3,8 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -198,36 +200,102 @@ func TestFairOrder(t *testing.T) {
 	})
 }
 
-func TestHoldsOf(t *testing.T) {
+// Each waiter gets its own answer: only the one that had the place has a position.
+func TestOnlyThePlaceHasPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, memlock.New(nil), nil)
-		is := func(ctx context.Context, want string) {
-			t.Helper()
-			var got string
-			for h := range holdfast.HoldsOf(ctx) {
-				got += h.Resource()
+		store := memlock.New(nil)
+		h := lock(t, newClient(t, store, nil), "r", nil)
+		first := locking(t.Context(), newClient(t, store, nil), "r", fairly("first"))
+		synctest.Wait()
+		c := newClient(t, store, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		placed := locking(ctx, c, "r", fairly(""))
+		synctest.Wait()
+		behind := locking(ctx, c, "r", fairly(""))
+		a, b := heldError(t, (<-placed).err), heldError(t, (<-behind).err)
+		if a.Position != 1 || b.Position != driver.NoPlace {
+			t.Errorf("positions %d and %d", a.Position, b.Position)
+		}
+		if len(a.Ahead) != 1 || len(b.Ahead) != 1 || &a.Ahead[0] == &b.Ahead[0] {
+			t.Errorf("ahead: %v and %v", a.Ahead, b.Ahead)
+		}
+		unlock(t, h)
+		unlock(t, (<-first).hold)
+	})
+}
+
+// unwritten is a store that refuses now and then without a write of the place.
+type unwritten struct {
+	driver.Store
+	asked int
+}
+
+func (f *unwritten) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	f.asked++
+	place := q.Place
+	if f.asked%2 == 0 {
+		q.Place = driver.PlaceID{}
+	}
+	g, err := f.Store.Acquire(ctx, q)
+	var held *holdfast.HeldError
+	if errors.As(err, &held) && q.Place != place {
+		held.Position = driver.NoPlace
+	}
+	return g, err
+}
+
+func (f *unwritten) Waiters(ctx context.Context, filter holdfast.Filter) iter.Seq2[holdfast.Place, error] {
+	return f.Store.(driver.Queue).Waiters(ctx, filter)
+}
+
+// A waiter whose place could not be written tries again before it ends, also if others
+// are ahead of it.
+func TestPlaceNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c := holdfast.New(store, nil)
+		h, err := c.Lock(t.Context(), "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				h, err := holdfast.New(&unwritten{Store: store, asked: i}, nil).Lock(t.Context(), "r", &holdfast.LockOptions{Fair: true, LockID: fmt.Sprint(i)})
+				if err == nil {
+					err = h.Unlock(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		order := func() (ids []string) {
+			for p, err := range c.Admin().Waiters(t.Context(), holdfast.Filter{}) {
+				if err != nil {
+					t.Error(err)
+				}
+				ids = append(ids, p.LockID)
 			}
-			if got != want {
-				t.Errorf("the holds are of %q, want %q", got, want)
+			return ids
+		}
+		first := order()
+		if len(first) != 3 {
+			t.Errorf("%q wait", first)
+		}
+		for range 300 {
+			time.Sleep(time.Second)
+			if now := order(); !slices.Equal(now, first) {
+				t.Errorf("%q wait, before it was %q", now, first)
+				break
 			}
 		}
-		is(t.Context(), "")
-		err := c.Do(t.Context(), "a", nil, func(ctx context.Context) error {
-			return c.Do(ctx, "b", nil, func(inner context.Context) error {
-				ctx, cancel := holdfast.HoldOf(ctx).Bind(inner)
-				defer cancel()
-				is(ctx, "aba")
-				for h := range holdfast.HoldsOf(ctx) {
-					if h != holdfast.HoldOf(ctx) {
-						t.Error("HoldOf is not the last one")
-					}
-					break
-				}
-				return nil
-			})
-		})
-		if err != nil {
+		if err := h.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
+		all.Wait()
 	})
 }

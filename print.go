@@ -13,7 +13,7 @@ import (
 
 // Format implements fmt.Formatter. It prints the mode, the resource and the token.
 func (h *Hold) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "%v hold of %s, token %d", h.mode, quote.Name(h.ref.Resource), h.ref.Token)
+	fmt.Fprintf(f, "%v hold of %s, token %d", h.Mode(), quote.Name(h.Resource()), h.Token())
 }
 
 // LogValue implements slog.LogValuer. It has the resource, the mode and the token.
@@ -21,7 +21,7 @@ func (h *Hold) LogValue() slog.Value {
 	if h == nil {
 		return slog.AnyValue(nil)
 	}
-	return slog.GroupValue(slog.String("resource", h.ref.Resource), slog.String("mode", h.mode.String()), slog.Uint64("token", h.ref.Token))
+	return slog.GroupValue(slog.String("resource", h.Resource()), slog.String("mode", h.Mode().String()), slog.Uint64("token", h.Token()))
 }
 
 // Format implements fmt.Formatter. It prints the kind of the store.

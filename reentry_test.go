@@ -165,3 +165,37 @@ func TestLongWaitUnderHolds(t *testing.T) {
 		}
 	})
 }
+
+func TestHoldsOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, memlock.New(nil), nil)
+		is := func(ctx context.Context, want string) {
+			t.Helper()
+			var got string
+			for h := range holdfast.HoldsOf(ctx) {
+				got += h.Resource()
+			}
+			if got != want {
+				t.Errorf("the holds are of %q, want %q", got, want)
+			}
+		}
+		is(t.Context(), "")
+		err := c.Do(t.Context(), "a", nil, func(ctx context.Context) error {
+			return c.Do(ctx, "b", nil, func(inner context.Context) error {
+				ctx, cancel := holdfast.HoldOf(ctx).Bind(inner)
+				defer cancel()
+				is(ctx, "aba")
+				for h := range holdfast.HoldsOf(ctx) {
+					if h != holdfast.HoldOf(ctx) {
+						t.Error("HoldOf is not the last one")
+					}
+					break
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

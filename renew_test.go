@@ -186,3 +186,28 @@ func TestS16_unlock_races_keep_alive(t *testing.T) {
 		})
 	}
 }
+
+// The answer to a renewal changes nothing once the hold was released.
+func TestRenewalAnsweredAfterUnlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		answer := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldReply: answer}, 1))
+		c := newClient(t, f, nil)
+		h := lock(t, c, "r", nil)
+		time.Sleep(holdfast.DefaultTTL / 3)
+		synctest.Wait()
+		if f.Calls(drivertest.Renew) != 1 {
+			t.Fatal("no renewal is under way")
+		}
+		unlock(t, h)
+		next := tryLock(t, c, "r", nil)
+		close(answer)
+		time.Sleep(time.Minute)
+		if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) || h.Left() != 0 {
+			t.Errorf("the hold ended with %v and has %v left", cause, h.Left())
+		}
+		alive(t, next)
+		mustBeHeldBy(t, store, next)
+	})
+}

@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,16 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// stoppable is a clock that goes on while the process is stopped, which for the test is no
-// time at all.
-type stoppable struct {
-	start time.Time
-	slept atomic.Int64
-}
-
-func (s *stoppable) now() time.Duration { return time.Since(s.start) + time.Duration(s.slept.Load()) }
-
-// A process that is stopped hears no answer. That says nothing about the store.
+// A process that is stopped, as a machine that sleeps, hears no answer. That says nothing about
+// the store.
 func TestStoppedWhileItWaits(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"30s": 0, "4s": 4 * time.Second} {
 		for _, inPause := range []bool{false, true} {
@@ -32,19 +23,19 @@ func TestStoppedWhileItWaits(t *testing.T) {
 			}
 			inBubble(t, name, func(t *testing.T) {
 				store := memlock.New(nil)
-				clock := &stoppable{start: time.Now()}
+				machine := newSleeper()
 				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
 					switch {
 					case c.Op != drivertest.Acquire || c.N < 3 || c.N > 5:
 						return drivertest.Fault{}
 					case !inPause:
-						clock.slept.Add(int64(time.Minute)) // as this attempt fails
+						machine.sleep(time.Minute) // as this attempt fails
 					case c.N == 4:
-						time.AfterFunc(time.Nanosecond, func() { clock.slept.Add(int64(time.Minute)) })
+						time.AfterFunc(time.Nanosecond, func() { machine.sleep(time.Minute) })
 					}
 					return drivertest.Fault{LoseRequest: true}
 				})
-				c, d := newClient(t, f, holdfast.WithClock(clock.now, nil)), newClient(t, store, nil)
+				c, d := newClient(t, f, holdfast.WithClock(machine.clock, nil)), newClient(t, store, nil)
 				h := lock(t, d, "r", nil)
 				mine := locking(t.Context(), c, "r", &holdfast.LockOptions{TTL: ttl})
 				time.Sleep(20 * time.Second)

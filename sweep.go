@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
 // A Client sweeps at a random moment of the hour after its first grant, and then at
@@ -31,41 +32,36 @@ func (a *Admin) Sweep(ctx context.Context) (driver.SweepResult, error) {
 	if err := c.start(ctx); err != nil {
 		return driver.SweepResult{}, wrap("sweep", "", err)
 	}
-	defer c.work.Done()
-	call := &attempt{parent: ctx, client: c, timeout: scanTimeout}
+	defer c.scope.Leave()
+	call := &storecall.Context{Parent: ctx, Scope: c.scope, Timeout: scanTimeout}
 	r, err := c.store.Sweep(call, driver.SweepRequest{Idle: c.opts.Retention})
-	if err = call.end(err); err != nil {
+	if err = call.End(err); err != nil {
 		err = wrap("sweep", "", c.closedOr(err))
 	}
 	return r, err
 }
 
-// sweeps reports whether the Client sweeps by itself.
-func (cfg *config) sweeps(store driver.Store) bool {
-	return !cfg.opts.NoSweep && store.Traits().Sweeps
-}
-
-// planSweep sets the timer of the first sweep, if it is not set. c.mu is held.
-func (c *Client) planSweep() {
-	if c.sweeper == nil && c.sweeps(c.store) {
+// startSweeps sets the timer of the first sweep.
+func (c *Client) startSweeps() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.scope.Life.Err() == nil && !c.opts.NoSweep && c.store.Traits().Sweeps {
 		c.sweeper = time.AfterFunc(rand.N(sweepEvery), c.sweepInTurn)
 	}
 }
 
 // sweepInTurn sweeps if no other Client did within the last hour, and plans the next.
 func (c *Client) sweepInTurn() {
-	if c.begin() != nil {
+	if !c.scope.Enter() {
 		return
 	}
-	defer c.work.Done()
-	ctx, cancel := c.untilClose(context.Background())
-	defer cancel()
-	ctx, stop := context.WithTimeout(ctx, sweepTime)
-	defer stop()
-	next := c.trySweep(ctx)
+	defer c.scope.Leave()
+	call := &storecall.Context{Parent: context.Background(), Scope: c.scope, Timeout: sweepTime}
+	next := c.trySweep(call)
+	_ = call.End(nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
+	if c.scope.Life.Err() == nil {
 		c.sweeper.Reset(next + rand.N(sweepEvery/4))
 	}
 }

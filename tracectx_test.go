@@ -59,7 +59,7 @@ func TestTraceContexts(t *testing.T) {
 		synctest.Wait()
 		unlock(t, other)
 		h := (<-first).hold
-		synctest.Wait() // the other is refused, and again when it has subscribed
+		synctest.Wait() // the other is refused; they have one subscription
 		cancel()
 		<-queued
 		time.Sleep(12 * time.Second) // past a renewal
@@ -68,7 +68,7 @@ func TestTraceContexts(t *testing.T) {
 		want := []string{
 			"attempted /caller/attempt",
 			"attempted /caller/wait/attempt", "attempted /caller/wait/attempt", "waited /caller/wait",
-			"attempted /caller/wait/attempt", "attempted /caller/wait/attempt", "waited /caller/wait", "failed /caller/wait",
+			"attempted /caller/wait/attempt", "waited /caller/wait", "failed /caller/wait",
 			"renewed /caller/wait/hold", "held /caller/wait/hold", "released /caller/wait/hold",
 		}
 		if got := j.take(); !slices.Equal(got, want) {

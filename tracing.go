@@ -3,9 +3,12 @@ package holdfast
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/lease"
+	"github.com/holdfast-go/holdfast/internal/waitline"
 )
 
-// This file calls the functions of Options.Trace. Without one, acquirer.scope and
+// This file calls the functions of Options.Trace. Without one, acquirer.span and
 // Hold.traced are nil, and nothing here costs anything.
 
 // isSet reports whether any function is that is called for a lock.
@@ -14,34 +17,34 @@ func (t *Trace) isSet() bool {
 		t.HoldStart != nil || t.HoldEnd != nil || t.Renewed != nil || t.Released != nil || t.Failed != nil
 }
 
-// scope has the ctx that functions of a Trace get: that of a lock, and within it those of
-// a wait, an attempt or a hold. Only the notifier sets and reads it.
-type scope struct {
-	outer *scope
+// span has the ctx that functions of a Trace get: that of a lock, and within it those of
+// a wait, an attempt or a hold. Only the functions that Client.tell calls set and read it.
+type span struct {
+	outer *span
 	ctx   context.Context // nil: that of outer
 }
 
-func (s *scope) context() context.Context {
+func (s *span) context() context.Context {
 	for s.ctx == nil {
 		s = s.outer
 	}
 	return s.ctx
 }
 
-// started queues the call of a Start function, and returns the scope of those that follow.
-func started[I any](c *Client, outer *scope, fn func(context.Context, I) context.Context, info I) *scope {
+// started queues the call of a Start function, and returns the span of those that follow.
+func started[I any](c *Client, outer *span, fn func(context.Context, I) context.Context, info I) *span {
 	if fn == nil {
 		return outer
 	}
-	s := &scope{outer: outer}
-	c.notifier.Add(func() { s.ctx = fn(outer.context(), info) })
+	s := &span{outer: outer}
+	c.tell.Add(func() { s.ctx = fn(outer.context(), info) })
 	return s
 }
 
 // happened queues the call of any other function.
-func happened[I any](c *Client, s *scope, fn func(context.Context, I), info I) {
+func happened[I any](c *Client, s *span, fn func(context.Context, I), info I) {
 	if fn != nil {
-		c.notifier.Add(func() { fn(s.context(), info) })
+		c.tell.Add(func() { fn(s.context(), info) })
 	}
 }
 
@@ -54,16 +57,16 @@ func (a *acquirer) info() LockInfo {
 
 // tracedAttempt is an attempt that a Trace observes. nil: there is no Trace.
 type tracedAttempt struct {
-	scope *scope
-	info  AttemptInfo
+	span *span
+	info AttemptInfo
 }
 
 func (a *acquirer) attemptStart(sent time.Duration) *tracedAttempt {
-	if a.scope == nil {
+	if a.span == nil {
 		return nil
 	}
 	t := &tracedAttempt{info: AttemptInfo{LockInfo: a.info(), HoldID: a.q.HoldID, Start: a.c.wall(sent)}}
-	t.scope = started(a.c, a.scope, a.c.trace.AttemptStart, t.info)
+	t.span = started(a.c, a.span, a.c.trace.AttemptStart, t.info)
 	return t
 }
 
@@ -77,95 +80,96 @@ func (t *tracedAttempt) end(took time.Duration, token uint64, err error) {
 	}
 	info := t.info
 	info.Took, info.Token, info.Err = took, token, err
-	happened(c, t.scope, c.trace.AttemptEnd, info)
+	happened(c, t.span, c.trace.AttemptEnd, info)
 }
 
-// waitStart notes that the acquirer waits since then. c.mu is held.
+// waitStart notes that the acquirer waits since then.
 func (a *acquirer) waitStart(since time.Duration) {
 	if a.waits {
 		return
 	}
 	a.waits, a.waitsSince = true, since
-	if a.scope != nil {
-		a.scope = started(a.c, a.scope, a.c.trace.WaitStart, a.waitInfo())
+	if a.span != nil {
+		a.span = started(a.c, a.span, a.c.trace.WaitStart, a.waitInfo(since))
 	}
 }
 
-func (a *acquirer) waitInfo() WaitInfo {
-	return WaitInfo{LockInfo: a.info(), Start: a.c.wall(a.waitsSince)}
+func (a *acquirer) waitInfo(since time.Duration) WaitInfo {
+	return WaitInfo{LockInfo: a.info(), Start: a.c.wall(since)}
 }
 
-// waitEnd notes that the acquirer waits no longer, if it did. c.mu is held, or it is in
-// no queue.
+// waitEnd notes that the acquirer waits no longer, if it did.
 func (a *acquirer) waitEnd(err error) {
 	if !a.waits {
 		return
 	}
 	a.waits = false
-	if a.scope != nil {
-		info := a.waitInfo()
+	if a.span != nil {
+		info := a.waitInfo(a.waitsSince)
 		info.Took, info.Err = a.c.clock()-a.waitsSince, err
-		happened(a.c, a.scope, a.c.trace.WaitEnd, info)
+		happened(a.c, a.span, a.c.trace.WaitEnd, info)
 	}
 }
 
 // failed tells that the acquirer was granted nothing, and returns the error for the
-// caller. It is in no queue any more.
+// caller.
 func (a *acquirer) failed(began time.Duration, err error) error {
 	a.waitEnd(err)
-	if a.scope == nil {
+	if a.span == nil {
 		return err
 	}
 	info := FailInfo{LockInfo: a.info(), Start: a.c.wall(began), Took: a.c.clock() - began, Err: err, Asked: a.asked}
-	happened(a.c, a.scope, a.c.trace.Failed, info)
+	happened(a.c, a.span, a.c.trace.Failed, info)
 	return ownError(err)
 }
 
 // ownError returns an equal error that the caller may change, while a Trace looks at err.
 func ownError(err error) error {
 	if e, ok := err.(*HeldError); ok { //nolint:errorlint // what wraps it cannot be copied
-		return copyOf(e)
+		return waitline.CopyOf(e)
 	}
 	return err
 }
 
 // tracedHold is what a Trace needs of a hold.
 type tracedHold struct {
-	scope   *scope
+	span    *span
 	info    HoldInfo
 	granted time.Duration
 }
 
-// holdStart tells of a grant. c.mu is held.
-func (h *Hold) holdStart(a *acquirer) {
+// holdStarted tells of a grant.
+func (c *Client) holdStarted(l *lease.Lease) {
+	h := holdOf(l)
+	a := h.acquirer
 	a.waitEnd(nil)
-	if a.scope == nil {
+	if a.span == nil {
 		return
 	}
-	t := &tracedHold{info: HoldInfo{Hold: h, Start: h.client.wall(a.heard)}, granted: a.heard}
-	t.scope = started(h.client, a.scope, h.client.trace.HoldStart, t.info)
+	t := &tracedHold{info: HoldInfo{Hold: h, Start: c.wall(a.heard)}, granted: a.heard}
+	t.span = started(c, a.span, c.trace.HoldStart, t.info)
 	h.traced = t
 }
 
-// holdEnd tells why the hold has ended. c.mu is held.
-func (h *Hold) holdEnd() {
-	if t := h.traced; t != nil {
+// holdEnded tells why the hold has ended.
+func (c *Client) holdEnded(l *lease.Lease, cause error) {
+	if t := holdOf(l).traced; t != nil {
 		info := t.info
-		info.Took, info.Err = h.client.clock()-t.granted, h.ended
-		happened(h.client, t.scope, h.client.trace.HoldEnd, info)
+		info.Took, info.Err = c.clock()-t.granted, cause
+		happened(c, t.span, c.trace.HoldEnd, info)
 	}
 }
 
-// tellRenewed tells of the answer to a renewal. c.mu is held.
+// tellRenewed tells of the answer to a renewal.
 func (h *Hold) tellRenewed(sent, now time.Duration, err error) {
-	if t, c := h.traced, h.client; t != nil && h.ended == nil { // else HoldEnd was told
-		happened(c, t.scope, c.trace.Renewed, CallInfo{Hold: h, Start: c.wall(sent), Took: now - sent, Err: err})
+	if t, c := h.traced, h.client; t != nil {
+		happened(c, t.span, c.trace.Renewed, CallInfo{Hold: h, Start: c.wall(sent), Took: now - sent, Err: err})
 	}
 }
 
-// tellReleased tells of the answer to a release. c.mu is held.
+// tellReleased tells of the answer to a release.
 func (h *Hold) tellReleased(began time.Duration, err error) {
 	if t, c := h.traced, h.client; t != nil {
-		happened(c, t.scope, c.trace.Released, CallInfo{Hold: h, Start: c.wall(began), Took: c.clock() - began, Err: err})
+		happened(c, t.span, c.trace.Released, CallInfo{Hold: h, Start: c.wall(began), Took: c.clock() - began, Err: err})
 	}
 }

@@ -466,3 +466,31 @@ func mustBeHeldOrDead(t *testing.T, err error) *holdfast.HeldError {
 	}
 	return held
 }
+
+// An invitation is not lost with the one who gets it as its ctx ends.
+func TestInvitationAsCtxEnds(t *testing.T) {
+	for i := range 50 {
+		inBubble(t, fmt.Sprint(i), func(t *testing.T) {
+			c := newClient(t, memlock.New(nil), nil)
+			h := lock(t, c, "r", nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			first := locking(ctx, c, "r", nil)
+			synctest.Wait()
+			next := locking(t.Context(), c, "r", nil)
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			unlock(t, h)
+			if r := <-first; r.err == nil {
+				unlock(t, r.hold)
+			} else if !errors.Is(r.err, context.DeadlineExceeded) {
+				t.Error(r.err)
+			}
+			r := <-next
+			if r.err != nil || r.at != began {
+				t.Fatalf("the next one: after %v, error %v", r.at.Sub(began), r.err)
+			}
+			unlock(t, r.hold)
+		})
+	}
+}

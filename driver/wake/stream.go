@@ -1,6 +1,7 @@
 package wake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/tell"
 )
 
 // How long a Stream waits after a failure before it opens the stream again.
@@ -148,4 +150,14 @@ func (s *Stream) Close() {
 	s.mu.Unlock()
 	s.done.Wait()
 	s.Hub.Close()
+}
+
+// mostLines is the largest number of lines that wait for a slow handler.
+const mostLines = 100
+
+// newLog returns a logger that passes lines on to l, in order, from a goroutine of its
+// own. Lines are dropped while too many wait.
+func newLog(l *slog.Logger) *slog.Logger {
+	queue := &tell.Queue{Most: mostLines}
+	return queue.Logger(cmp.Or(l, slog.Default()))
 }

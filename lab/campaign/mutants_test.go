@@ -35,11 +35,11 @@ func TestMutants(t *testing.T) {
 		serve          bool // the mistake is in holdfast serve, and not in the Client
 	}{
 		"the deadline counts from the reply": {
-			"redis", "hold.go", "deadline: c.deadlineOf(a.sent, a.q.TTL),", "deadline: c.deadlineOf(a.heard, a.q.TTL),",
+			"redis", "internal/lease/lease.go", "l.renewAt = ls.Deadline(sent, lease)", "l.renewAt = ls.Deadline(now, lease)",
 			slow, []judge.Rule{judge.Beliefs}, false,
 		},
 		"the margin is added": {
-			"redis", "deadline.go", "return sent + ttl - cfg.marginOf(ttl)", "return sent + ttl + cfg.marginOf(ttl)",
+			"redis", "internal/lease/lease.go", "return sent + ttl - ls.Margin(ttl)", "return sent + ttl + ls.Margin(ttl)",
 			slow, []judge.Rule{judge.Beliefs}, false,
 		},
 		"a place passes those before it": {

@@ -2,8 +2,6 @@ package holdfast_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -168,79 +165,6 @@ func TestWriterAmongReaders(t *testing.T) {
 	})
 }
 
-// Lock IDs of their own do not make those in line ask more often.
-func TestNamedWaitersInLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		f := faulty(t, store)
-		c, d := newClient(t, f, nil), newClient(t, store, nil)
-		lock(t, d, "r", nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		var all sync.WaitGroup
-		for i := range 1000 {
-			all.Go(func() { _, _ = c.Lock(ctx, "r", &holdfast.LockOptions{LockID: fmt.Sprint("job ", i)}) })
-			time.Sleep(2 * time.Millisecond)
-		}
-		if n := f.Calls(drivertest.Acquire); n > 6 {
-			t.Errorf("%d acquires for 1,000 who came in 2 s, want one a second or so", n)
-		}
-		all.Wait()
-	})
-}
-
-// An own hold that came after the last refusal is told at once, however many stand before.
-func TestOwnHoldIsToldInLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		c, d := newClient(t, store, nil), newClient(t, store, nil)
-		if _, err := d.RLock(t.Context(), "r", nil); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		writer := locking(ctx, c, "r", nil)
-		synctest.Wait()
-		own := &holdfast.LockOptions{LockID: "own"}
-		if _, err := c.TryRLock(t.Context(), "r", own); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		_, err := c.Lock(t.Context(), "r", own)
-		if held := heldError(t, err); !held.BySelf || time.Since(began) > 0 {
-			t.Errorf("got %+v after %v", held, time.Since(began))
-		}
-		cancel()
-		<-writer
-	})
-}
-
-// zeroHint is a store that never says when to ask again.
-type zeroHint struct{ driver.Store }
-
-func (s zeroHint) Acquire(ctx context.Context, r driver.AcquireRequest) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, r)
-	var held *driver.HeldError
-	if errors.As(err, &held) {
-		held.RetryAfter = 0
-	}
-	return g, err
-}
-
-func TestHintOfZero(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := faulty(t, zeroHint{memlock.New(nil)})
-		c := newClient(t, f, nil)
-		lock(t, c, "r", nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		_, err := c.Lock(ctx, "r", nil)
-		mustBeHeld(t, err)
-		if n := f.Calls(drivertest.Acquire); n > 150 {
-			t.Errorf("%d acquires in 30 s", n)
-		}
-	})
-}
-
 // A waiter goes on waiting where the limits differ, and says so once.
 func TestLimitsThatDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -272,6 +196,68 @@ func TestLimitsThatDiffer(t *testing.T) {
 		granted(t, got)
 		if n := strings.Count(log.String(), "another limit"); n != 1 {
 			t.Errorf("%d warnings, want 1:\n%s", n, &log)
+		}
+	})
+}
+
+// Fair readers that wait for a writer do not wait for each other.
+func TestFairReadersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const readers = 30
+		store := memlock.New(nil)
+		h := lock(t, newClient(t, store, nil), "r", nil)
+		waits := make([]<-chan result, readers)
+		for i := range waits {
+			c := newClient(t, store, nil)
+			waits[i] = running(func() (*holdfast.Hold, error) {
+				return c.RLock(t.Context(), "r", &holdfast.LockOptions{Fair: true})
+			})
+			synctest.Wait()
+		}
+		time.Sleep(31 * time.Second)
+		released := time.Now()
+		unlock(t, h)
+		holds := make([]*holdfast.Hold, readers)
+		for i, w := range waits {
+			r := <-w
+			if waited := r.at.Sub(released); r.err != nil || waited > 100*time.Millisecond {
+				t.Errorf("reader %d was served after %v, error %v", i, waited, r.err)
+			}
+			holds[i] = r.hold
+		}
+		for _, h := range holds {
+			unlock(t, h)
+		}
+	})
+}
+
+// Fair readers behind a fair writer have the resource as soon as it has gone.
+func TestFairReadersBehindWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		h := lock(t, newClient(t, store, nil), "r", nil)
+		writer := locking(t.Context(), newClient(t, store, nil), "r", fairly("writer"))
+		synctest.Wait()
+		readers := make([]<-chan result, 20)
+		for i := range readers {
+			c := newClient(t, store, nil)
+			readers[i] = running(func() (*holdfast.Hold, error) {
+				return c.RLock(t.Context(), "r", &holdfast.LockOptions{Fair: true})
+			})
+			synctest.Wait()
+		}
+		time.Sleep(31 * time.Second)
+		unlock(t, h)
+		w := (<-writer).hold
+		time.Sleep(10 * time.Millisecond)
+		freed := time.Now()
+		unlock(t, w)
+		for i, reader := range readers {
+			r := <-reader
+			if waited := r.at.Sub(freed); r.err != nil || waited > 100*time.Millisecond {
+				t.Fatalf("reader %d: after %v: %v", i, waited, r.err)
+			}
+			defer unlock(t, r.hold)
 		}
 	})
 }

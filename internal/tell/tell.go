@@ -1,5 +1,5 @@
-// Package calls makes calls of the user's code, such as a logger, that nothing waits for.
-package calls
+// Package tell makes calls of the user's code, such as a logger, that nothing waits for.
+package tell
 
 import "sync"
 

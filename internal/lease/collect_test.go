@@ -1,4 +1,4 @@
-package holdfast
+package lease
 
 import (
 	"math/rand/v2"
@@ -15,29 +15,29 @@ func TestCollect(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }
 	for range 200 {
-		c := Client{holds: make(map[HoldID]*Hold)}
+		ls := Leases{live: make(map[driver.HoldID]*Lease)}
 		for range 50 {
 			ttl := time.Second + upTo(time.Minute)
-			h := &Hold{keep: rnd.IntN(4) > 0, ttl: ttl, renewAt: upTo(ttl), deadline: ttl}
+			h := &Lease{Keep: rnd.IntN(4) > 0, ttl: ttl, renewAt: upTo(ttl), deadline: ttl}
 			if rnd.IntN(10) == 0 {
-				h.ttl, h.deadline = Forever, never
+				h.ttl, h.deadline = driver.Forever, never
 			}
-			c.holds[driver.NewHoldID()] = h
+			ls.live[driver.NewHoldID()] = h
 		}
 		for now, next := time.Duration(0), never; now < time.Minute; now += upTo(2 * time.Second) {
-			for _, h := range c.holds {
+			for _, h := range ls.live {
 				if now < next && h.due() <= now {
 					t.Fatalf("a hold is due at %v, before %v", h.due(), next)
 				}
 			}
-			var expired, due []*Hold
-			expired, due, next = c.collect(now)
-			for id, h := range c.holds {
+			var expired, due []*Lease
+			expired, due, next = ls.collect(now)
+			for id, h := range ls.live {
 				switch found := slices.Contains(expired, h); {
 				case found != (h.deadline <= now):
 					t.Fatalf("at %v, deadline %v: expired %v", now, h.deadline, found)
 				case found:
-					delete(c.holds, id)
+					delete(ls.live, id)
 				case h.due() <= now:
 					t.Fatalf("forgotten at %v: %+v", now, h)
 				}

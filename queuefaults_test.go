@@ -13,6 +13,83 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
+// hanging returns a store that can hold up one acquire until arrive is closed. hang waits
+// for the next acquire, and returns when that is held up.
+func hanging(t *testing.T, store *memlock.Store) (f *drivertest.FaultStore, hang func(), arrive chan struct{}) {
+	t.Helper()
+	var armed atomic.Bool
+	arrive = make(chan struct{})
+	f = faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+		if c.Op == drivertest.Acquire && armed.CompareAndSwap(true, false) {
+			return drivertest.Fault{HoldRequest: arrive}
+		}
+		return drivertest.Fault{}
+	})
+	return f, func() {
+		armed.Store(true)
+		for armed.Load() {
+			time.Sleep(time.Millisecond)
+		}
+	}, arrive
+}
+
+// One request that gets no answer costs a fair waiter no place.
+func TestHungRequestKeepsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		f, hang, arrive := hanging(t, store)
+		holder := newClient(t, store, nil)
+		h := lock(t, holder, "r", nil)
+		first := locking(t.Context(), newClient(t, f, nil), "r", fairly("first"))
+		time.Sleep(time.Second)
+		second := locking(t.Context(), newClient(t, store, nil), "r", fairly("second"))
+		time.Sleep(10 * time.Second)
+		hang()
+		for range 15 {
+			time.Sleep(time.Second)
+			mustWait(t, holder, "r", "first", "second")
+		}
+		unlock(t, h)
+		for _, next := range []<-chan result{first, second} {
+			unlock(t, granted(t, next))
+		}
+		close(arrive)
+	})
+}
+
+// An attempt that arrives when its waiter has been granted the lock, and has released it,
+// takes a place. It is cleaned up.
+func TestLateAttemptLeavesNoPlace(t *testing.T) {
+	for name, granted := range map[string]bool{"granted": true, "given up": false} {
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			f, hang, arrive := hanging(t, store)
+			holder := newClient(t, store, nil)
+			h := lock(t, holder, "r", nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			w := locking(ctx, newClient(t, f, nil), "r", fairly("late"))
+			time.Sleep(3 * time.Second)
+			hang()
+			if granted {
+				time.Sleep(3 * time.Second) // until another attempt is made
+				unlock(t, h)
+				unlock(t, (<-w).hold)
+				h = lock(t, holder, "r", nil)
+			}
+			cancel()
+			if !granted {
+				<-w
+			}
+			synctest.Wait()
+			close(arrive)
+			synctest.Wait()
+			time.Sleep(time.Second)
+			mustWait(t, holder, "r")
+			unlock(t, h)
+		})
+	}
+}
+
 // One request that gets lost costs no place, whichever it is: that of a Lock that has just
 // begun, or of one that inherits the place.
 func TestLostRequestCostsNoPlace(t *testing.T) {
@@ -136,4 +213,55 @@ func TestCleanUpOfPlaceIsBounded(t *testing.T) {
 		}
 		close(arrive)
 	})
+}
+
+// A store may take longer to answer than a waiter leaves between two requests for its
+// place.
+func TestFairOnSlowStore(t *testing.T) {
+	for _, latency := range []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second} {
+		inBubble(t, latency.String(), func(t *testing.T) {
+			store := memlock.New(nil)
+			slow := faulty(t, store, delayed(drivertest.Acquire, latency))
+			free := lock(t, newClient(t, slow, nil), "free", &holdfast.LockOptions{Fair: true})
+			unlock(t, free)
+			h := lock(t, newClient(t, store, nil), "r", nil)
+			time.AfterFunc(20*time.Second, func() { _ = h.Unlock(context.Background()) })
+			began := time.Now()
+			r := <-locking(t.Context(), newClient(t, slow, nil), "r", fairly("w"))
+			if took := time.Since(began); r.err != nil || took > 20*time.Second+2*latency {
+				t.Fatalf("after %v: %v", took, r.err)
+			}
+			unlock(t, r.hold)
+		})
+	}
+}
+
+// An attempt that arrives after its Lock has ended keeps a free resource from others for
+// about a second, however short its TTL is.
+func TestLateAttemptOfShortTTL(t *testing.T) {
+	for late := 100 * time.Millisecond; late < 9*time.Second; late += 700 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f, hang, arrive := hanging(t, store)
+			h := lock(t, newClient(t, store, nil), "r", nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			o := fairly("late")
+			o.TTL = time.Second
+			w := locking(ctx, newClient(t, f, nil), "r", o)
+			time.Sleep(3 * time.Second)
+			hang()
+			cancel()
+			<-w
+			time.Sleep(late)
+			close(arrive)
+			time.Sleep(time.Millisecond)
+			next := locking(t.Context(), newClient(t, store, nil), "r", nil)
+			time.Sleep(time.Millisecond)
+			h, idle := handOver(t, h, next)
+			if idle > 1500*time.Millisecond {
+				t.Errorf("arrived after %v: the resource was free for %v", late, idle)
+			}
+			unlock(t, h)
+		})
+	}
 }

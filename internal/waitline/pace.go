@@ -1,0 +1,130 @@
+package waitline
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/storecall"
+)
+
+const (
+	// pollFirst is the first pause where the store sends no signal.
+	pollFirst = 10 * time.Millisecond
+	// watchFirst and watchLimit are the pauses where it does, in case one is missed. They do
+	// not delay the wait for a holder that died, because its end is known.
+	watchFirst = 5 * time.Second
+	watchLimit = 10 * time.Second
+	// askAtLeast is how often a fair place is asked for: three requests in a row may get
+	// lost.
+	askAtLeast = driver.FairPlaceTTL / 4
+	// nearHead is how many departures before its own turn a waiter asks at each signal,
+	// in case some of the others do not come.
+	nearHead = 3
+	// askFirst is how soon the first in the store's queue asks without a signal, in case
+	// one got lost. Those behind it take a multiple of it.
+	askFirst = 30 * time.Millisecond
+	// askFull is the average pause when the queue has been full for long.
+	askFull = 10 * time.Second
+	// wakeInterval is the time between two moments at which waiters ask in case a signal was
+	// missed. To wake the process costs many times what an attempt costs, so all attempts that
+	// are due share a moment. The moments differ between processes.
+	wakeInterval = time.Second
+
+	never = storecall.Never
+)
+
+// pace decides when a waiter asks again.
+type pace struct {
+	retries, polls, lookouts backoff.Backoff
+
+	departures int           // that had to come before its turn, when it was refused last
+	pause      time.Duration // without a signal
+	tries      int           // since then
+	skip       int           // signals to wait for before it asks
+	full       time.Duration // the pause if the queue was full
+}
+
+// nextPause notes a refusal, and returns the pause before the next attempt, unless a
+// signal comes before. otherwise is the pause of a waiter that nobody is ahead of, first
+// the shortest of the first in the store's queue, and most its longest.
+//
+// A waiter counts the holds and the places before it, and a signal takes one away. So of
+// all that wait only the first few ask at each signal, and nobody depends on hearing all
+// of them: the pause is short where the queue moves, and doubles while it does not.
+func (p *pace) nextPause(k Kind, placed bool, e *driver.HeldError, otherwise, first, most time.Duration) time.Duration {
+	p.skip = 0
+	position := min(e.Position, driver.MaxPlaces)
+	full := hadNoRoom(e)
+	if !full {
+		p.full = 0
+	}
+	switch {
+	case !placed, e.BySelf: // that gives no place
+		return otherwise
+	case full:
+		// Signals are for those that have places. Their turn may be over soon, but it is not
+		// known how many others have none: the pauses get longer.
+		p.skip = math.MaxInt
+		p.full = max(min(4*p.full, askFull), 2*time.Second)
+		return p.full/2 + rand.N(p.full)
+	case position < 0: // the store refused, but could not write the place
+		return min(otherwise, askAtLeast/8+rand.N(askAtLeast/4))
+	case position == 0 && !k.Fair:
+		return min(otherwise, k.placeTTL()/4)
+	}
+	ahead, departures := position, position+len(e.Holders)
+	switch {
+	case k.Limit > 0:
+		departures = max(departures-k.Limit+1, 1)
+		ahead = (departures - 1) / k.Limit // so many go in at a time
+	case k.Mode == driver.Shared:
+		ahead = 0 // readers ahead will share it with this one
+		for _, place := range e.Ahead {
+			if place.Mode == driver.Exclusive {
+				ahead++
+			}
+		}
+		departures = ahead + 1
+	}
+	switch {
+	case p.pause == 0 || departures != p.departures:
+		p.departures, p.pause, p.tries = departures, first*time.Duration(ahead+1), 0
+	case p.tries >= 2: // until then the pause may have been a little too short
+		p.pause *= 2
+	}
+	p.tries++
+	p.pause = min(p.pause, most*time.Duration(ahead+1), askAtLeast)
+	p.skip = max(departures-nearHead-departures/8, 0) // some signals get lost
+	return p.pause
+}
+
+// hadNoRoom reports whether the queue was full.
+func hadNoRoom(e *driver.HeldError) bool { return e.Position < 0 && e.Waiters >= driver.MaxPlaces }
+
+// signalled reports whether a signal is worth an attempt.
+func (p *pace) signalled() bool {
+	if p.skip == 0 {
+		return true
+	}
+	if p.skip != math.MaxInt {
+		p.skip--
+	}
+	return p.skip == 0
+}
+
+// hint returns how long after a refusal the resource may be free although nobody releases
+// it, or never if the refusal does not say so or others come first: the end of a dead holder
+// must not wake all that wait. It counts from the store's answer, so it is rather late than
+// early. The ms covers what the store rounds off.
+func hint(e *driver.HeldError) time.Duration {
+	if e.OnlyAhead() && e.Ahead[0].Left > 0 && e.Position < nearHead {
+		return e.Ahead[0].Left + time.Millisecond // its waiter may be gone
+	}
+	if e.RetryAfter <= 0 || e.RetryAfter > driver.MaxTTL || e.Position >= nearHead || hadNoRoom(e) {
+		return never
+	}
+	return e.RetryAfter + time.Millisecond
+}

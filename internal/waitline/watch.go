@@ -1,0 +1,172 @@
+package waitline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/storecall"
+)
+
+// WatchTimeout is how long a store may take to subscribe.
+const WatchTimeout = 2 * time.Second
+
+var errNotWatching = fmt.Errorf("no subscription within %v", WatchTimeout)
+
+// subscription is that of a line. Once it is effective the head asks again: a release before
+// that gave no signal. From then on the head receives the signals, so that a line needs no
+// goroutine of its own.
+type subscription struct {
+	cancel  context.CancelFunc
+	signals <-chan struct{} // nil: there are none, and the head polls
+	begins  bool            // there will be, in a moment
+	cut     bool            // the store has closed the channel: poll from now on
+}
+
+// Subscribe calls Config.Watch. The subscription ends with ctx, or by stop. A timer bounds
+// the call, even if the store ignores its ctx: while such a call goes on, no other is made.
+func (ls *Lines) Subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
+	return ls.subscribe(storecall.Uncaused{Context: ctx}, resource)
+}
+
+// subscribe is Subscribe with a ctx without a cause.
+func (ls *Lines) subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
+	switch {
+	case ls.Watch == nil || !ls.Traits().Notifies:
+		return nil, nil, driver.ErrUnsupported
+	case ls.hangs() != nil:
+		return nil, nil, errNotWatching
+	}
+	ctx, stop = context.WithCancel(ctx)
+	answered, began := make(chan struct{}), time.Now()
+	var answer <-chan struct{}
+	var failed error
+	if !ls.Scope.Go(func() {
+		defer close(answered)
+		answer, failed = ls.Watch(ctx, resource)
+	}) {
+		stop()
+		return nil, nil, ErrClosed
+	}
+	timer := time.NewTimer(WatchTimeout)
+	defer timer.Stop()
+	select {
+	case <-answered:
+		if failed != nil {
+			stop()
+			return nil, nil, failed
+		}
+		return answer, stop, nil
+	case <-timer.C:
+		err = errNotWatching
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	stop()
+	go ls.awaitWatch(answered, began)
+	return nil, nil, err
+}
+
+// awaitWatch waits for the end of a call of Watch that nobody waits for any more, and notes
+// whether it hangs.
+func (ls *Lines) awaitWatch(answered <-chan struct{}, began time.Time) {
+	if left := WatchTimeout - time.Since(began); left > 0 {
+		select {
+		case <-answered:
+			return
+		case <-time.After(left):
+		}
+	}
+	ls.mu.Lock()
+	if ls.hung++; ls.hung == 1 {
+		ls.returned = make(chan struct{})
+	}
+	ls.mu.Unlock()
+	<-answered
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.hung--; ls.hung == 0 {
+		close(ls.returned)
+		ls.returned = nil
+	}
+}
+
+// hangs returns a channel that closes when no call of Watch hangs any more, or nil if none
+// does.
+func (ls *Lines) hangs() <-chan struct{} {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.returned
+}
+
+// watch begins to watch the store for the line, unless that is done. ls.mu is held.
+func (ls *Lines) watch(l *line) {
+	if l.sub != nil || ls.life.Err() != nil || ls.Watch == nil || !ls.Traits().Notifies {
+		return
+	}
+	ctx, cancel := context.WithCancel(ls.life)
+	sub, resource := &subscription{cancel: cancel, begins: true}, l.resource // the line may be that of another soon
+	if !ls.Scope.Go(func() { ls.begin(ctx, resource, l, sub) }) {
+		cancel()
+		return
+	}
+	l.sub = sub
+}
+
+// begin subscribes for the line, again and again if that fails.
+func (ls *Lines) begin(ctx context.Context, resource string, l *line, sub *subscription) {
+	pauses := backoff.New(watchFirst, watchLimit)
+	for ctx.Err() == nil {
+		if returned := ls.hangs(); returned != nil {
+			ls.watching(l, sub, nil)
+			select {
+			case <-returned:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		began := time.Now()
+		signals, _, err := ls.subscribe(ctx, resource) // until ctx ends
+		if ctx.Err() != nil {
+			return
+		}
+		if ls.Watched != nil {
+			ls.Watched(resource, began, err)
+		}
+		ls.watching(l, sub, signals)
+		if err == nil || errors.Is(err, driver.ErrUnsupported) || backoff.Wait(ctx, pauses.Next()) != nil {
+			return
+		}
+	}
+}
+
+// watching notes where signals arrive from now on, or nil if nowhere.
+func (ls *Lines) watching(l *line, sub *subscription, signals <-chan struct{}) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	sub.signals, sub.begins = signals, false
+	if l.sub == sub && l.head != nil {
+		l.head.invite()
+	}
+}
+
+// signalled invites the head if the signal is worth it. It need not be the head that has
+// received it. A channel that was closed says: poll from now on. The next head may subscribe
+// again.
+func (ls *Lines) signalled(l *line, sub *subscription, open bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l.sub != sub {
+		return
+	}
+	if !open {
+		sub.signals, sub.cut = nil, true
+	}
+	if l.head != nil && (!open || l.head.paces().signalled()) {
+		l.head.invite()
+	}
+}
