@@ -1,42 +1,36 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/internal/cleanup"
 	"github.com/holdfast-go/holdfast/server/access"
 )
 
-// acquire serves POST /v1/acquire.
-func (s *Server) acquire(x *exchange) {
-	var body wire.AcquireRequest
-	if !x.read(&body) {
-		return
-	}
-	a, err := x.acquisition(body)
-	switch {
-	case isDenied(err):
-		x.deny("acquire", body.Resource, body.HoldID, err)
-	case err != nil:
-		x.refuse(wire.KindInvalid, detail(err))
-	case !s.identity.ready():
-		x.refuse(wire.KindUnknown, "the server is not ready: see its log")
-	case body.WaitMs == 0:
-		g, err := a.once(x.deadline())
-		a.conclude(g, err, 0)
-		a.auditUnknown()
-	default:
-		a.wait(min(waitOf(body.WaitMs), s.opts.MaxWait))
-		a.auditUnknown()
-	}
+// acquisition is an acquire under way. Every attempt of it has the same hold ID, here and
+// at other servers: whichever of them is applied, there is one hold.
+type acquisition struct {
+	x       *exchange
+	q       driver.AcquireRequest // TTL: what is asked for, which may be driver.Forever
+	ours    bool                  // the server made the hold ID, and cleans up
+	sent    time.Time             // when the last attempt was
+	unknown int                   // attempts that were applied, or may be, of which the caller is told nothing
+	placed  bool                  // the wait has asked for a place
 }
 
-var errDenied = errors.New("denied")
-
-func isDenied(err error) bool { return errors.Is(err, errDenied) }
+// Why an acquire ends without the store's answer, or in spite of it.
+var (
+	errHungUp   = errors.New("the caller hung up")
+	errDraining = errors.New("the server ends: repeat the request with the same hold ID")
+	errReplaced = errors.New("another request with the same hold ID waits instead, or has released it")
+	errReleased = errors.New("the hold was released by another request")
+	errDenied   = errors.New("denied")
+)
 
 func detailDenied(err error) string { return err.Error()[len(errDenied.Error()+": "):] }
 
@@ -49,21 +43,46 @@ func (x *exchange) whyDenied(err error) string {
 	return detailDenied(err)
 }
 
-// waitOf returns how long the caller wants to wait.
-func waitOf(ms wire.Millis) time.Duration {
-	if ms == wire.Forever {
-		return driver.MaxTTL
+// acquire serves POST /v1/acquire.
+func (s *Server) acquire(x *exchange) {
+	var body wire.AcquireRequest
+	if !x.read(&body, smallBody, nil) {
+		return
 	}
-	return ms.Duration()
+	a, err := x.acquisition(body)
+	switch {
+	case errors.Is(err, errDenied):
+		x.deny("acquire", body.Resource, body.HoldID, err)
+	case err != nil:
+		x.refuse(wire.KindInvalid, detail(err))
+	case !s.identity.ready():
+		x.refuse(wire.KindUnknown, "the server is not ready: see its log")
+	case body.WaitMs == 0:
+		g, err := a.once(x.deadline())
+		a.conclude(g, err, 0)
+	case s.waits.Err() != nil:
+		x.draining(wire.KindDraining)
+	case !s.limits.take(&s.limits.waits, s.opts.MaxWaits):
+		x.busy("too many acquires wait at this server")
+	default:
+		limit := s.opts.MaxWait
+		if body.WaitMs != wire.Forever {
+			limit = min(body.WaitMs.Duration(), limit)
+		}
+		defer s.limits.give(&s.limits.waits)
+		s.opts.Observer.wait(1)
+		defer s.opts.Observer.wait(-1)
+		g, err := a.wait(limit)
+		a.conclude(g, err, limit)
+	}
 }
 
 // acquisition checks the request, and returns what it asks for. The error is
 // driver.ErrInvalid or errDenied.
 func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 	a := &acquisition{x: x, ours: body.HoldID.IsZero()}
-	endless := body.TTLMs == wire.Forever
 	switch {
-	case a.ours && endless:
+	case a.ours && body.TTLMs == wire.Forever:
 		return nil, fmt.Errorf("%w: a hold without an end needs a holdId of the caller", driver.ErrInvalid)
 	case body.WaitMs < wire.Forever:
 		return nil, fmt.Errorf("%w: waitMs is negative", driver.ErrInvalid)
@@ -83,7 +102,7 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 	if err := a.allowed(); err != nil {
 		return nil, err
 	}
-	x.s.cleaner.forget(a.waiterKey())
+	x.s.cleaner.Forget(a.ref())
 	return a, nil
 }
 
@@ -102,85 +121,196 @@ func (a *acquisition) allowed() error {
 	return nil
 }
 
+func (a *acquisition) ref() driver.HoldRef {
+	return driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID}
+}
+
+// ownPlace returns the ID of the place that the acquisition has in the store while it waits.
+func (a *acquisition) ownPlace() driver.PlaceID { return a.x.ownPlace(driver.PlaceID(a.q.HoldID)) }
+
+// firstLease is the TTL with which a hold without an end is acquired. If the answer gets
+// lost and nobody asks again, the hold ends by it.
+const firstLease = 30 * time.Second
+
+// once makes one attempt, which is over by then. Its error is errNotSent, a named error of
+// package driver, which is definite, or any other: then it counts in a.unknown.
+//
+// A reply that is lost, or an attempt that arrives late, leaves a hold with this hold ID.
+// The next attempt finds it, here or at another server; otherwise it ends by its TTL, or by
+// the cleaner if the hold ID is the server's.
+func (a *acquisition) once(by time.Time) (driver.Grant, error) {
+	s, q := a.x.s, a.q
+	ctx, cancel := context.WithDeadline(a.x.r.Context(), by)
+	defer cancel()
+	a.sent = time.Now()
+	if ctx.Err() != nil || !a.sent.Before(by) {
+		return driver.Grant{}, errNotSent
+	}
+	if q.TTL == driver.Forever {
+		q.TTL = firstLease
+	}
+	g, err := s.store.Acquire(ctx, q)
+	s.opts.Observer.storeCall(a.x.r.Context(), "acquire", a.sent, err)
+	if err == nil && a.q.TTL == driver.Forever && g.Left != driver.Forever {
+		g.Left, err = a.makeEndless(ctx, g.Token)
+	}
+	if err != nil && !definite(err) {
+		a.unknown++
+		a.x.logError("acquire", err)
+	}
+	return g, err
+}
+
+// makeEndless renews the hold that was just granted to one without an end. Whatever becomes
+// of that, the caller may ask again with the same hold ID. If it may not, the hold ends by
+// its first TTL.
+func (a *acquisition) makeEndless(ctx context.Context, token uint64) (time.Duration, error) {
+	err := a.allowed()
+	if err == nil {
+		var left time.Duration
+		ref, sent := a.ref(), time.Now()
+		ref.Token = token
+		left, err = a.x.s.makeEndless(ctx, ref)
+		a.x.s.opts.Observer.storeCall(a.x.r.Context(), "renew", sent, err)
+		if err == nil {
+			return left, nil
+		}
+	}
+	return driver.Unknown, fmt.Errorf("granted, but not without an end: %v", err) // unknown, whatever it is
+}
+
 // conclude answers what the acquire came to. waited is how long it was ready to wait.
 //
 // If the server made the hold ID, nobody else can release what an attempt without an answer
 // may have left. If the caller made it, only the caller does.
-func (a *acquisition) conclude(g decided, err error, waited time.Duration) {
+func (a *acquisition) conclude(g driver.Grant, err error, waited time.Duration) {
 	x := a.x
 	if err == nil {
-		a.concludeGrant(g)
-		return
+		if err = a.undeliverable(); err == nil {
+			a.concludeGrant(g)
+			return
+		}
+		a.unknown = max(a.unknown, 1)
 	}
-	if a.ours {
+	switch {
+	case a.ours, errors.Is(err, errReleased):
 		a.cleanUp()
+	case errors.Is(err, errDenied):
+		// What attempts got, or still get, is left to its TTL: a repeat may have been granted
+		// the same hold, and answered, here or at another server, which has not read the
+		// rights yet.
+		a.giveUpPlace()
 	}
+	mayBeApplied := a.unknown > 0 && !a.ours // then the answer is not definite
 	var held *driver.HeldError
 	switch {
-	case errors.As(err, &held) && (a.unknown == 0 || a.ours):
+	case errors.Is(err, errDenied):
+		x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
+		if !mayBeApplied {
+			x.refuse(wire.KindDenied, x.whyDenied(err))
+			return
+		}
+		x.refuse(wire.KindUnknown, x.whyDenied(err)+"; an attempt was applied, or may still be")
+	case errors.Is(err, errDraining) && mayBeApplied:
+		x.draining(wire.KindUnknown)
+	case errors.Is(err, errDraining):
+		x.draining(wire.KindDraining)
+	case mayBeApplied && definite(err):
+		// The last attempt was not applied, but an earlier one may be.
+		x.refuse(wire.KindUnknown, "the store did not answer an earlier attempt, which may still be applied")
+	case errors.As(err, &held):
 		r := x.heldRefusal(held, a.q.LockID)
 		r.WaitMs = wire.MillisOf(waited)
 		if !a.ours {
 			r.HoldID = a.q.HoldID
 		}
 		x.sendRefusal(r)
-	case a.unknown > 0 && !a.ours && definite(err):
-		// The last attempt was not applied, but an earlier one may be.
-		x.refuse(wire.KindUnknown, "the store did not answer an earlier attempt, which may still be applied")
 	case errors.Is(err, errNotSent), !definite(err): // once has logged it
 		x.refuse(wire.KindUnknown, detail(err))
 	default:
 		x.refuseError("acquire", err)
 	}
+	if a.unknown > 0 { // granted, or may be, or was for a moment
+		_ = x.audit(Event{Action: "acquire", Outcome: "unknown", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID)})
+	}
 }
 
-// concludeGrant answers a grant, unless nobody may or can have it any more.
-func (a *acquisition) concludeGrant(g decided) {
-	x := a.x
+// undeliverable returns why nobody may or can have the grant any more.
+func (a *acquisition) undeliverable() error {
 	if err := a.allowed(); err != nil { // the right was taken away
-		a.unknown = max(a.unknown, 1)
-		a.withdraw(err)
-		return
+		return err
 	}
-	if a.ours && x.r.Context().Err() != nil {
+	if a.ours && a.x.r.Context().Err() != nil {
 		// Nobody else knows the hold ID. Once the first byte of the answer is written it is
 		// the caller's, whether it arrives or not: the hold then ends by its TTL.
-		a.unknown = max(a.unknown, 1)
-		a.cleanUp()
-		x.refuse(wire.KindUnknown, "the caller hung up")
-		return
+		return errHungUp
 	}
-	answer := wire.GrantOf(a.q, g.Grant)
+	return nil
+}
+
+func (a *acquisition) concludeGrant(g driver.Grant) {
+	x := a.x
+	answer := wire.GrantOf(a.q, g)
 	answer.LockID = x.shownID(a.q.LockID)
-	answer.SafeForMs = safeFor(x.received, g.sent, g.Left, a.q.TTL)
-	a.audited = true
-	a.noteGrant(g.Grant)
+	answer.SafeForMs = safeFor(x.received, a.sent, g.Left, a.q.TTL)
+	if h := x.s.opts.History; h != nil {
+		h.Granted(driver.Status{
+			Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details, Left: g.Left,
+		})
+	}
 	_ = x.audit(Event{Action: "acquire", Outcome: "granted", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID), Token: g.Token})
 	x.answer(answer)
 }
 
-// auditUnknown tells of an acquire that may be granted, or was for a moment, although its
-// caller was not told so.
-func (a *acquisition) auditUnknown() {
-	if a.unknown > 0 && !a.audited {
-		_ = a.x.audit(Event{Action: "acquire", Outcome: "unknown", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID)})
+// cleanUp releases in the background what the acquire may have left. An attempt that had no
+// answer may arrive after the release, and take its place again.
+func (a *acquisition) cleanUp() {
+	if a.unknown == 0 {
+		a.giveUpPlace()
+		return
+	}
+	c, now := a.x.s.cleaner, a.x.s.scope.Clock()
+	o := cleanup.Orphan{
+		Ref: a.ref(), Attempts: a.unknown, Endless: a.q.TTL == driver.Forever, From: now, Until: now + cleanup.StrayTime(a.q),
+	}
+	if a.placed {
+		o.Place = a.ownPlace()
+	}
+	c.Add(o)
+	if a.placed {
+		c.TakeOut(o.Place)
 	}
 }
 
-// withdraw ends the acquire of a caller that no longer may. What attempts got, or still get,
-// under the caller's hold ID is left to its TTL: a repeat may have been granted the same
-// hold, and answered, here or at another server, which has not read the rights yet.
-func (a *acquisition) withdraw(err error) {
-	if a.ours {
-		a.cleanUp()
-	} else {
-		a.giveUpPlace()
+// giveUpPlace gives up the place in the background, and no hold.
+func (a *acquisition) giveUpPlace() {
+	if a.placed {
+		now := a.x.s.scope.Clock()
+		a.x.s.cleaner.Add(cleanup.Orphan{
+			Ref: a.ref(), Place: a.ownPlace(), PlaceOnly: true, From: now, Until: now + driver.FairPlaceTTL,
+		})
 	}
-	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
-	if a.unknown > 0 && !a.ours { // then the answer is not definite
-		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an attempt was applied, or may still be")
-		return
-	}
-	a.audited = true
-	a.x.refuse(wire.KindDenied, a.x.whyDenied(err))
+}
+
+// cleanBatch is how many holds one call of a clean-up releases. They are few, because each is
+// looked at before.
+const cleanBatch = 50
+
+// isRenewed reports whether the store has the hold, and it was renewed: somebody has found it
+// by its lock ID, and uses it. Its clean-up ends then.
+func (s *Server) isRenewed(ctx context.Context, ref driver.HoldRef) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
+	defer cancel()
+	h, err := s.find(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID}, ref.HoldID)
+	return !h.Renewed.IsZero(), err
+}
+
+// sendCleanUp releases what clean-ups are for.
+func (s *Server) sendCleanUp(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
+	defer cancel()
+	sent := time.Now()
+	results, err := s.store.Release(ctx, qs)
+	s.opts.Observer.storeCall(s.scope.Life, "release", sent, ofBatch(results, err, releaseErr))
+	return results, err
 }

@@ -17,9 +17,9 @@ type Event struct {
 	// known who sent the request.
 	Action string
 	// Outcome is granted, released, not-found if there was no such hold to release, swept,
-	// denied, allowed for what is about to be done, or unknown if the store did not answer: it may be done, now or later. An acquire that was
-	// refused because the resource is held is no event: those who wait repeat it all the
-	// time. Nor is a renewal, unless it is denied.
+	// denied, allowed for what is about to be done, or unknown if the store did not answer: it
+	// may be done, now or later. An acquire that is refused because the resource is held is no
+	// event: waiters repeat it all the time. Nor is a renewal, unless it is denied.
 	Outcome  string
 	Resource string // empty for a sweep
 	Ref      string // wire.RefOf the hold ID, if there is one

@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -15,7 +15,7 @@ import (
 // do no harm: a renewal never moves an end backwards, and finds no hold that was released.
 func (s *Server) renew(x *exchange) {
 	var body wire.RenewRequest
-	if !x.readBatch(&body, s.limits.renewals) || !x.batch(len(body.Holds)) {
+	if !x.read(&body, wire.MaxBody, s.limits.renewals) || !x.batch(len(body.Holds)) {
 		return
 	}
 	results := make([]wire.RenewResult, len(body.Holds))
@@ -30,19 +30,23 @@ func (s *Server) renew(x *exchange) {
 		}
 		qs, of = append(qs, q), append(of, i)
 	}
-	answers, sent := call(x, "renew", x.r.Context(), qs, s.store.Renew, func(err error) driver.RenewResult {
-		return driver.RenewResult{Left: driver.Unknown, Err: err}
-	})
+	answers, sent := call(x, "renew", x.r.Context(), qs, s.store.Renew, renewErr)
+	h := s.opts.History
 	for n, i := range of {
 		r := answers[n]
-		s.noteRenewal(qs[n].HoldRef, sent, r)
 		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
+			if h != nil && errors.Is(r.Err, driver.ErrLost) {
+				h.Lost(qs[n].HoldRef)
+			}
 			x.logError("renew", r.Err)
 			results[i].Detail = detail(r.Err)
 			continue
 		}
-		s.cleaner.spare(x.waiterKeyOf(qs[n].HoldRef))
+		if h != nil {
+			h.Renewed(qs[n].HoldRef, sent, r.Left)
+		}
+		s.cleaner.Spare(qs[n].HoldRef)
 		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
 	}
 	x.answer(wire.RenewAnswer{Results: results})
@@ -73,7 +77,7 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 // even if the caller hangs up: that was its wish.
 func (s *Server) release(x *exchange) {
 	var body wire.ReleaseRequest
-	if !x.readBatch(&body, s.limits.releases) || !x.batch(len(body.Holds)) {
+	if !x.read(&body, wire.MaxBody, s.limits.releases) || !x.batch(len(body.Holds)) {
 		return
 	}
 	results := make([]wire.ReleaseResult, len(body.Holds))
@@ -88,10 +92,12 @@ func (s *Server) release(x *exchange) {
 		}
 		qs, of = append(qs, q), append(of, i)
 	}
-	answers, sent := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release, notReleased)
+	answers, sent := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release, releaseErr)
 	for n, i := range of {
 		r := answers[n]
-		s.noteRelease(qs[n].HoldRef, sent, r)
+		if h := s.opts.History; h != nil && r.Err == nil && r.Found {
+			h.Released(qs[n].HoldRef, sent)
+		}
 		results[i] = wire.ReleaseResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			x.logError("release", r.Err)
@@ -133,7 +139,7 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
 	// be in the store although this server knows nothing of it.
 	if !q.HoldID.IsZero() {
-		x.s.lines.giveUp(x.waiterKeyOf(q.HoldRef))
+		x.s.lines.Forget(x.waiterKeyOf(q.HoldRef))
 		if q.Place.IsZero() {
 			q.Place = driver.PlaceID(q.HoldID)
 		}
@@ -150,12 +156,13 @@ func (x *exchange) batch(n int) bool {
 	return n > 0
 }
 
-func notReleased(err error) driver.ReleaseResult { return driver.ReleaseResult{Err: err} }
+func renewErr(r *driver.RenewResult) *error     { return &r.Err }
+func releaseErr(r *driver.ReleaseResult) *error { return &r.Err }
 
 // call sends a batch to the store, in one call, unless it is empty or too late. It returns a
-// result for each request: that of failed where the store has returned none.
-func call[Q any, R driver.RenewResult | driver.ReleaseResult](
-	x *exchange, op string, ctx context.Context, qs []Q, send func(context.Context, []Q) ([]R, error), failed func(error) R,
+// result for each request, with an error where the store has returned none.
+func call[Q, R any](
+	x *exchange, op string, ctx context.Context, qs []Q, send func(context.Context, []Q) ([]R, error), errOf func(*R) *error,
 ) (rs []R, sent time.Time) {
 	sent = time.Now()
 	if len(qs) == 0 {
@@ -163,47 +170,68 @@ func call[Q any, R driver.RenewResult | driver.ReleaseResult](
 	}
 	ctx, cancel := context.WithDeadline(ctx, x.deadline())
 	defer cancel()
+	missing := errNoResult
 	if ctx.Err() != nil {
-		return slices.Repeat([]R{failed(errNotSent)}, len(qs)), sent
-	}
-	rs, err := send(ctx, qs)
-	x.s.opts.Observer.storeCall(x.r.Context(), op, sent, ofBatch(rs, err))
-	if err != nil {
-		return slices.Repeat([]R{failed(err)}, len(qs)), sent
+		missing = errNotSent
+	} else {
+		var err error
+		rs, err = send(ctx, qs)
+		x.s.opts.Observer.storeCall(x.r.Context(), op, sent, ofBatch(rs, err, errOf))
+		if err != nil {
+			rs, missing = nil, err
+		}
 	}
 	for len(rs) < len(qs) {
-		rs = append(rs, failed(errNoResult))
+		var r R
+		*errOf(&r) = missing
+		rs = append(rs, r)
 	}
 	return rs, sent
 }
 
 // ofBatch returns what a call with a batch says of the store. One that does not answer may
 // make it return without an error, but with one for each item.
-func ofBatch[R driver.RenewResult | driver.ReleaseResult](rs []R, err error) error {
+func ofBatch[R any](rs []R, err error, errOf func(*R) *error) error {
 	if err != nil {
 		return err
 	}
 	for _, r := range rs {
-		var failed error
-		switch r := any(r).(type) {
-		case driver.RenewResult:
-			failed = r.Err
-		case driver.ReleaseResult:
-			failed = r.Err
-		}
-		if failed == nil || definite(failed) {
+		err = *errOf(&r)
+		if err == nil || definite(err) {
 			return nil
 		}
-		err = failed
 	}
 	return err
 }
 
 // refusedItem returns the outcome of an item that was not sent to the store.
 func (x *exchange) refusedItem(action string, ref wire.Ref, err error) (wire.Outcome, string) {
-	if isDenied(err) {
+	if errors.Is(err, errDenied) {
 		x.auditDenied(action, ref.Resource, ref.HoldID, err)
 		return wire.Denied, x.whyDenied(err)
 	}
 	return wire.Invalid, detail(err)
+}
+
+// safeFor returns for how long the caller may act as holder from when it sent its request:
+// nil if the store did not tell.
+//
+// The hold ends at the store no earlier than left after the deciding attempt was sent. The
+// caller sent its request no later than it was received. So, counted from then, the hold has
+// the time until that attempt was sent, and what was left, less a margin for clocks that do
+// not run alike. A machine that slept in between makes the first part too short: the caller
+// then stops too early. It never stops too late.
+func safeFor(received, sent time.Time, left, ttl time.Duration) *wire.Millis {
+	switch left {
+	case driver.Unknown:
+		return nil
+	case driver.Forever:
+		return new(wire.Forever)
+	}
+	// A hold may have more left than was asked for: a renewal never shortens it.
+	margin := left
+	if ttl != driver.Forever {
+		margin = max(ttl, left)
+	}
+	return new(wire.MillisOf(sent.Sub(received) + left - driver.DefaultMargin(margin)))
 }

@@ -1,15 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net/http"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/server/front"
 )
 
 const (
@@ -42,29 +37,26 @@ func newPool() *pool {
 	return &pool{all: make(chan struct{}, maxLargeBodies), of: make(map[string]*share)}
 }
 
-// enter waits until there is room for a large body of the caller. Among those who wait for
-// the room of all are no more requests of one caller than it may have. leave gives the room
+// enter waits until there is room for a large body of the caller: first in the caller's own
+// share, so that one caller does not fill the queue for the room of all. leave gives the room
 // back.
 func (p *pool) enter(ctx context.Context, caller string) (leave func(), err error) {
-	s := p.join(caller)
-	select {
-	case s.tokens <- struct{}{}:
-	case <-ctx.Done():
-		p.part(caller)
-		return nil, ctx.Err()
+	own := p.join(caller).tokens
+	leave = func() { p.part(caller) }
+	for _, room := range []chan struct{}{own, p.all} {
+		select {
+		case room <- struct{}{}:
+			before := leave
+			leave = func() {
+				<-room
+				before()
+			}
+		case <-ctx.Done():
+			leave()
+			return nil, ctx.Err()
+		}
 	}
-	select {
-	case p.all <- struct{}{}:
-	case <-ctx.Done():
-		<-s.tokens
-		p.part(caller)
-		return nil, ctx.Err()
-	}
-	return func() {
-		<-p.all
-		<-s.tokens
-		p.part(caller)
-	}, nil
+	return leave, nil
 }
 
 func (p *pool) join(caller string) *share {
@@ -88,23 +80,3 @@ func (p *pool) part(caller string) {
 }
 
 var errTooManyLarge = errors.New("too many large requests at once")
-
-// readAll reads the body to its end. If it is large, it is counted in the pool until leave
-// is called, which must be done in any case.
-func (x *exchange) readAll(most int64, large *pool) (body []byte, leave func(), err error) {
-	leave = func() {}
-	r := http.MaxBytesReader(x.w, x.r.Body, most)
-	body, err = io.ReadAll(io.LimitReader(r, largeBody+1))
-	if err != nil || len(body) <= largeBody {
-		return body, leave, err
-	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), largePatience)
-	defer cancel()
-	enough, err := large.enter(ctx, front.Sender(x.caller, front.AddressOf(x.r)))
-	if err != nil {
-		return nil, leave, errTooManyLarge
-	}
-	whole := bytes.NewBuffer(body)
-	_, err = whole.ReadFrom(r)
-	return whole.Bytes(), enough, err
-}

@@ -20,8 +20,8 @@
 //
 // It keeps no lock itself: the store does. Any number of servers may stand in front of one
 // store, and may be restarted at any time. What a server has in memory is only who waits at
-// present: those who wait for one resource stand in a line, first come, first served, and
-// only the first of the line asks the store.
+// present: the waiters for one resource form a line, first come, first served, and only its
+// head asks the store.
 //
 // The maker of the hold ID of an acquire cleans up after it. If the request has none, the
 // server makes one, and releases the hold if the caller hangs up before the first byte of

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,45 +52,57 @@ func TestFairWaiterComesToAnotherServer(t *testing.T) {
 	}
 }
 
-// So are all that come from a server that ends, in the order of the store, wherever that is.
+// So are all that come from a server that ends, in the order of the store, wherever that is,
+// also if the other server cannot read the queue at first.
 func TestLineComesToAnotherServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		a, b := newSite(t, store, nil), newSite(t, store, nil)
-		g := a.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
-		q := wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true}
-		old, ids := a.line(12, q)
-		waits, _ := b.line(20, q)
-		a.EndWaits()
-		for _, w := range old {
-			mustBe(t, <-w, wire.KindDraining)
-		}
-		var moved []<-chan answer
-		for _, i := range rand.Perm(len(ids)) {
-			q.HoldID = ids[i]
-			ids[i] = driver.HoldID{}
-			moved = append(moved, b.posting(t.Context(), wire.AcquirePath, q))
-			synctest.Wait()
-			ids[i] = q.HoldID
-		}
-		var order []driver.HoldID
-		for range ids {
-			b.release(refOf(g))
-			served, grants := granted(t, moved)
-			if len(served) != 1 {
-				t.Fatalf("%v were served", served)
-			}
-			g = grants[0]
-			order = append(order, g.HoldID)
-		}
-		if !slices.Equal(order, ids) {
-			t.Errorf("served in the order %v, want %v", order, ids)
-		}
-		b.release(refOf(g))
-		if served, _ := granted(t, waits); !slices.Equal(served, []int{0}) {
-			t.Errorf("then %v were served", served)
-		}
-	})
+	for _, looksLost := range []bool{false, true} {
+		t.Run(fmt.Sprint("looksLost=", looksLost), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lost atomic.Bool
+				store := memlock.New(nil)
+				a, b := newSite(t, store, nil), newSite(t, faultyOf(t, store, func(c drivertest.Call) drivertest.Fault {
+					return drivertest.Fault{LoseRequest: c.Op == drivertest.List && lost.Load()}
+				}), nil)
+				g := a.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+				q := wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true}
+				old, ids := a.line(12, q)
+				waits, _ := b.line(20, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: !looksLost}) // fair ones would look, too
+				a.EndWaits()
+				for _, w := range old {
+					mustBe(t, <-w, wire.KindDraining)
+				}
+				lost.Store(looksLost)
+				var moved []<-chan answer
+				for _, i := range rand.Perm(len(ids)) {
+					q.HoldID = ids[i]
+					ids[i] = driver.HoldID{}
+					moved = append(moved, b.posting(t.Context(), wire.AcquirePath, q))
+					synctest.Wait()
+					ids[i] = q.HoldID
+				}
+				if lost.Swap(false) {
+					time.Sleep(driver.FairPlaceTTL) // those that did not look again would have lost their places
+				}
+				var order []driver.HoldID
+				for range ids {
+					b.release(refOf(g))
+					served, grants := granted(t, moved)
+					if len(served) != 1 {
+						t.Fatalf("%v were served", served)
+					}
+					g = grants[0]
+					order = append(order, g.HoldID)
+				}
+				if !slices.Equal(order, ids) {
+					t.Errorf("served in the order %v, want %v", order, ids)
+				}
+				b.release(refOf(g))
+				if served, _ := granted(t, waits); !slices.Equal(served, []int{0}) {
+					t.Errorf("then %v were served", served)
+				}
+			})
+		})
+	}
 }
 
 // A fair waiter that does not come back keeps a free lock from the others for no longer than

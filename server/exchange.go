@@ -1,14 +1,21 @@
 package server
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // exchange is a request and its answer.
@@ -29,8 +36,11 @@ type exchange struct {
 
 func (x *exchange) identified() bool {
 	caller, err := x.s.opts.Identify(x.r)
-	if err == nil {
-		err = validCaller(caller)
+	if err == nil && caller == nil {
+		err = errors.New("Options.Identify returned no caller and no error")
+	}
+	if err == nil && caller.Name() != "" { // else its lock IDs could be those of another
+		err = access.ValidName(caller.Name())
 	}
 	switch {
 	case errors.Is(err, access.ErrAnonymous):
@@ -45,17 +55,6 @@ func (x *exchange) identified() bool {
 	}
 	x.caller = caller
 	return true
-}
-
-// validCaller refuses a caller whose lock IDs could be those of another.
-func validCaller(c access.Caller) error {
-	if c == nil {
-		return errors.New("Options.Identify returned no caller and no error")
-	}
-	if name := c.Name(); name != "" {
-		return access.ValidName(name)
-	}
-	return nil
 }
 
 // readBudget reads wire.TimeoutHeader.
@@ -106,16 +105,12 @@ func (x *exchange) boundBody() {
 	x.unread = readPatience
 }
 
-// read reads the body into v. It reads it to its end: only then does net/http notice that
-// the caller hangs up. If the body is not as it should be, read refuses the request, and
-// reports false. The caller that is gone before the body is complete has changed nothing.
-func (x *exchange) read(v any) bool { return x.readUpTo(smallBody, v, nil) }
-
-// readBatch is read for a renewal or a release of many holds, of which large has the large
-// ones.
-func (x *exchange) readBatch(v any, large *pool) bool { return x.readUpTo(wire.MaxBody, v, large) }
-
-func (x *exchange) readUpTo(most int64, v any, large *pool) bool {
+// read decodes the body, which may have that many bytes at most, into v. It reads the body to
+// its end: only then does net/http notice that the caller hangs up. If the body is not as it
+// should be, read refuses the request, and reports false. A caller that is gone before the
+// body is complete has changed nothing. Renewals and releases of many holds may be large: they
+// are counted in the pool large.
+func (x *exchange) read(v any, most int64, large *pool) bool {
 	body, leave, err := x.readAll(most, large)
 	defer leave()
 	var tooLarge *http.MaxBytesError
@@ -143,8 +138,136 @@ func (x *exchange) readUpTo(most int64, v any, large *pool) bool {
 	return true
 }
 
+// readAll reads the body to its end. If it is large, it is counted in the pool until leave
+// is called, which must be done in any case.
+func (x *exchange) readAll(most int64, large *pool) (body []byte, leave func(), err error) {
+	leave = func() {}
+	r := http.MaxBytesReader(x.w, x.r.Body, most)
+	body, err = io.ReadAll(io.LimitReader(r, largeBody+1))
+	if err != nil || len(body) <= largeBody {
+		return body, leave, err
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), largePatience)
+	defer cancel()
+	enough, err := large.enter(ctx, front.Sender(x.caller, front.AddressOf(x.r)))
+	if err != nil {
+		return nil, leave, errTooManyLarge
+	}
+	whole := bytes.NewBuffer(body)
+	_, err = whole.ReadFrom(r)
+	return whole.Bytes(), enough, err
+}
+
+// answer writes v as the body of a success.
+func (x *exchange) answer(v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // no type of package wire does that
+		x.s.opts.Logger.Error("holdfast server: cannot write an answer", "error", err)
+		x.refuse(wire.KindUnknown, "the server cannot write the answer")
+		return
+	}
+	x.send(http.StatusOK, wire.JSON, body)
+}
+
+func (x *exchange) refuse(kind wire.Kind, why string) { x.sendRefusal(wire.NewRefusal(kind, why)) }
+
+// busy refuses what is beyond a limit.
+func (x *exchange) busy(why string) { x.refuseUntil(wire.KindBusy, why, 1000) }
+
+// draining refuses what another server is to do, at once.
+func (x *exchange) draining(kind wire.Kind) { x.refuseUntil(kind, errDraining.Error(), 0) }
+
+// refuseUntil refuses a request that may be repeated after that time.
+func (x *exchange) refuseUntil(kind wire.Kind, why string, after wire.Millis) {
+	r := wire.NewRefusal(kind, why)
+	r.RetryAfterMs = &after
+	x.sendRefusal(r)
+}
+
+func (x *exchange) sendRefusal(r wire.Refusal) {
+	x.kind = r.Kind()
+	if ms := r.RetryAfterMs; ms != nil && *ms >= 0 && r.Status != http.StatusConflict {
+		x.w.Header().Set("Retry-After", strconv.FormatInt(int64((*ms+999)/1000), 10))
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		body = []byte(`{}`) // not of our schema, so unknown
+	}
+	x.send(r.Status, wire.ProblemJSON, body)
+}
+
+// send writes an answer. A reader that does not take it within writePatience is cut off. Who
+// is refused before its body was read may send that first.
+func (x *exchange) send(status int, mediaType string, body []byte) {
+	x.status = status
+	h := x.w.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_ = x.control.SetWriteDeadline(time.Now().Add(x.unread + writePatience))
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // there is nobody to tell
+}
+
+// refuseError refuses because of an error of the store, of a Validate method, or errDenied.
+func (x *exchange) refuseError(op string, err error) { x.sendRefusal(x.refusalOf(op, err)) }
+
+func (x *exchange) refusalOf(op string, err error) wire.Refusal {
+	if errors.Is(err, errDenied) {
+		return wire.NewRefusal(wire.KindDenied, x.whyDenied(err))
+	}
+	kind := wire.KindOf(err)
+	if kind == wire.KindHeld { // only an acquire is, and describes it
+		kind = wire.KindUnknown
+	}
+	x.logError(op, err)
+	return wire.NewRefusal(kind, detail(err))
+}
+
+// logError logs what an operator has to know of an error of the store.
+func (x *exchange) logError(op string, err error) {
+	switch {
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrLost):
+		return
+	case !definite(err) && op != "release" && x.r.Context().Err() != nil:
+		return // the caller hung up, which ends all calls but releases
+	}
+	x.s.opts.Logger.Warn("holdfast server: the store failed", "op", op, "error", err)
+}
+
+// detail is what a caller is told of an error. What a store says of others' records and of
+// itself is for the log alone: it may name their lock IDs.
+func detail(err error) string {
+	switch {
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported):
+		return strings.TrimPrefix(err.Error(), driver.ErrInvalid.Error()+": ")
+	case errors.Is(err, driver.ErrLost):
+		return "the hold has ended: it is past its end, released or not there"
+	case errors.Is(err, driver.ErrDamaged):
+		return "a record in the store cannot be understood: see the server's log"
+	case errors.Is(err, driver.ErrUnusable):
+		return "the store cannot be used until somebody fixes it: see the server's log"
+	case errors.Is(err, errNotSent), errors.Is(err, errHungUp), errors.Is(err, errReplaced), errors.Is(err, errReleased):
+		return err.Error()
+	case errors.As(err, new(historyError)):
+		return "the history cannot be read: see the log of the server"
+	}
+	return "the store did not answer: the request may be applied, now or later"
+}
+
+// definite reports whether the error says that the request was not applied.
+func definite(err error) bool {
+	return errors.Is(err, errNotSent) || driver.Definite(err)
+}
+
+var errNoResult = errors.New("the store left out the result")
+
+// errNotSent: the caller's time was over, or it was gone.
+var errNotSent = errors.New("the caller's time was over before the request could be sent to the store")
+
 // reserved is the resource in which the store's ID is kept. Requests cannot name it.
 const reserved = "holdfast/server"
+
+var errReserved = fmt.Errorf("%w: the resource %q is the server's own", driver.ErrInvalid, reserved)
 
 // validName checks a resource that a request names.
 func validName(resource string) error {

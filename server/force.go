@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -16,7 +17,7 @@ import (
 // token name: a request that a proxy repeats finds that hold, or none.
 func (s *Server) forceRelease(x *exchange) {
 	var body wire.ForceRequest
-	if !x.read(&body) {
+	if !x.read(&body, smallBody, nil) {
 		return
 	}
 	if err := validForce(body); err != nil {
@@ -46,14 +47,16 @@ func (s *Server) forceRelease(x *exchange) {
 	var sent time.Time
 	if q.LockID != "" {
 		var rs []driver.ReleaseResult
-		rs, sent = call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release, notReleased)
+		rs, sent = call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release, releaseErr)
 		if result = rs[0]; result.Err != nil {
 			x.auditLost(event, result.Err)
 			x.refuseError("release", result.Err)
 			return
 		}
 	}
-	x.noteForce(q, sent, result, body.Reason)
+	if h := s.opts.History; h != nil && result.Found {
+		h.Forced(q.HoldRef, sent, x.caller.Name(), body.Reason)
+	}
 	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref}, result)
 	event.Outcome = releaseOutcome(body.HoldID, answer)
 	_ = x.audit(event)
@@ -89,10 +92,7 @@ func validForce(body wire.ForceRequest) error {
 		return fmt.Errorf("%w: a forced release needs a reason", driver.ErrInvalid)
 	}
 	// What no hold can have is wrong whether there is one or not.
-	ref := driver.HoldRef{Resource: body.Resource, LockID: body.LockID, Token: body.Token}
-	if ref.LockID == "" {
-		ref.LockID = body.Resource // none was given
-	}
+	ref := driver.HoldRef{Resource: body.Resource, LockID: cmp.Or(body.LockID, body.Resource), Token: body.Token}
 	if err := ref.Validate(); err != nil {
 		return err
 	}
@@ -103,20 +103,14 @@ func validForce(body wire.ForceRequest) error {
 // name of its caller. The lock ID is empty if there is nothing to release.
 func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error) {
 	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: body.Resource, HoldID: body.HoldID, Token: body.Token}}
-	var err error
-	q.LockID, err = x.lockIDOf(q.Resource, q.HoldID)
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
+	defer cancel()
+	h, err := x.s.find(ctx, driver.Filter{Resource: q.Resource}, q.HoldID)
+	q.LockID = h.LockID
 	if body.LockID != "" && q.LockID != "" && q.LockID != body.LockID && x.shownID(q.LockID) != body.LockID {
 		return q, fmt.Errorf("%w: the hold has another lockId", driver.ErrInvalid)
 	}
 	return q, err
-}
-
-// lockIDOf returns the lock ID of a hold, as the store has it, or "" if there is none.
-func (x *exchange) lockIDOf(resource string, id driver.HoldID) (string, error) {
-	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
-	defer cancel()
-	h, err := x.s.find(ctx, driver.Filter{Resource: resource}, id)
-	return h.LockID, err
 }
 
 // find returns a hold, as the store has it, or none: its lock ID is empty then.
@@ -137,7 +131,7 @@ func (s *Server) find(ctx context.Context, f driver.Filter, id driver.HoldID) (_
 // sweep serves POST /v1/sweep.
 func (s *Server) sweep(x *exchange) {
 	var body wire.SweepRequest
-	if !x.read(&body) {
+	if !x.read(&body, smallBody, nil) {
 		return
 	}
 	q := body.Driver()

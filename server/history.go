@@ -16,7 +16,8 @@ import (
 // historyPage is how many events are read at a time.
 const historyPage = 500
 
-var errHistory = errors.New("the history cannot be read: see the log of the server")
+// historyError is an error of the history, which says nothing of the store.
+type historyError struct{ error }
 
 // history serves GET /v1/history.
 func (s *Server) history(x *exchange) {
@@ -39,15 +40,11 @@ func (s *Server) history(x *exchange) {
 	}
 	defer end()
 
-	out := lister{x: x, q: q}
+	out := lister{x: x, q: q, entries: []json.RawMessage{}}
 	out.last.Resource = chosen.Resource
 	err = x.listHistory(&out, chosen)
-	out.end("history", err, func(events []json.RawMessage, truncated bool) any {
-		return struct {
-			Events    []json.RawMessage `json:"events"`
-			Truncated bool              `json:"truncated"`
-			Kept      wire.Kept         `json:"kept"`
-		}{events, truncated, keptOf(s.opts.History.State(), time.Now())}
+	out.end("history", err, func(events []json.RawMessage) list {
+		return list{Events: events, Kept: new(keptOf(s.opts.History.State(), time.Now()))}
 	})
 }
 
@@ -57,10 +54,7 @@ func (x *exchange) listHistory(out *lister, q history.Query) error {
 	for {
 		events, err := x.s.opts.History.Events(x.r.Context(), q)
 		if err != nil {
-			if x.r.Context().Err() == nil {
-				x.logError("history", err)
-			}
-			return errHistory
+			return historyError{err}
 		}
 		now := time.Now()
 		for _, e := range events {
@@ -82,36 +76,29 @@ func (x *exchange) listHistory(out *lister, q history.Query) error {
 func (x *exchange) parseHistory() (query, history.Query, error) {
 	q := query{limit: wire.DefaultList, stream: wantsStream(x.r), changed: x.caller.Changed()}
 	chosen := history.Query{Limit: historyPage}
-	values, err := parameters(x.r, "resource", "before", "sinceMs", "limit")
-	if err != nil {
-		return q, chosen, err
-	}
-	if _, ok := values["resource"]; !ok {
-		return q, chosen, fmt.Errorf("%w: the parameter %q is missing", driver.ErrInvalid, "resource")
-	}
-	for name, value := range values {
-		switch name {
-		case "resource":
-			chosen.Resource, err = value, validName(value)
-		case "before":
-			chosen.Before, err = strconv.ParseInt(value, 10, 64)
+	err := parseParameters(x.r, map[string]func(string) error{
+		"resource": func(v string) error { chosen.Resource = v; return validName(v) },
+		"before": func(v string) (err error) {
+			chosen.Before, err = strconv.ParseInt(v, 10, 64)
 			if err != nil || chosen.Before < 1 {
-				err = errors.New("want the number of an event")
+				return errors.New("want the number of an event")
 			}
-		case "sinceMs":
-			var ago time.Duration
-			if ago, err = millis(value); err == nil && ago == 0 {
+			return nil
+		},
+		"sinceMs": func(v string) error {
+			ago, err := millis(v)
+			if err == nil && ago == 0 {
 				err = errors.New("want 1 at least: nothing is newer than 0")
 			}
 			chosen.Since = time.Now().Add(-ago)
-		case "limit":
-			err = q.setLimit(value)
-		}
-		if err != nil {
-			return q, chosen, fmt.Errorf("%w: parameter %q: %v", driver.ErrInvalid, name, err)
-		}
+			return err
+		},
+		"limit": q.setLimit,
+	})
+	if err == nil && chosen.Resource == "" {
+		err = fmt.Errorf("%w: the parameter %q is missing", driver.ErrInvalid, "resource")
 	}
-	return q, chosen, nil
+	return q, chosen, err
 }
 
 // historyEvent returns the event for JSON. The token is for those who may force.
@@ -142,42 +129,9 @@ func keptOf(s history.State, now time.Time) wire.Kept {
 	for i, g := range s.Gaps {
 		gap := wire.HistoryGap{From: g.From.UTC(), LengthMs: wire.MillisOf(max(now.Sub(g.From), 0)), Cause: string(g.Cause)}
 		if !g.To.IsZero() {
-			to := g.To.UTC()
-			gap.To, gap.LengthMs = &to, wire.MillisOf(g.To.Sub(g.From))
+			gap.To, gap.LengthMs = new(g.To.UTC()), wire.MillisOf(g.To.Sub(g.From))
 		}
 		k.Gaps[i] = gap
 	}
 	return k
-}
-
-// noteGrant, noteRenewal, noteRelease and noteForce tell the history. None of them waits.
-
-func (a *acquisition) noteGrant(g driver.Grant) {
-	if h := a.x.s.opts.History; h != nil {
-		h.Granted(driver.Status{
-			Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details, Left: g.Left,
-		})
-	}
-}
-
-func (s *Server) noteRenewal(q driver.HoldRef, sent time.Time, r driver.RenewResult) {
-	switch h := s.opts.History; {
-	case h == nil:
-	case r.Err == nil:
-		h.Renewed(q, sent, r.Left)
-	case errors.Is(r.Err, driver.ErrLost):
-		h.Lost(q)
-	}
-}
-
-func (s *Server) noteRelease(q driver.HoldRef, sent time.Time, r driver.ReleaseResult) {
-	if h := s.opts.History; h != nil && r.Err == nil && r.Found {
-		h.Released(q, sent)
-	}
-}
-
-func (x *exchange) noteForce(q driver.ReleaseRequest, sent time.Time, r driver.ReleaseResult, reason string) {
-	if h := x.s.opts.History; h != nil && r.Found {
-		h.Forced(q.HoldRef, sent, x.caller.Name(), reason)
-	}
 }

@@ -6,7 +6,6 @@ import "sync"
 // never refused because others wait or look.
 type limits struct {
 	mu      sync.Mutex
-	opts    *Options
 	waits   int
 	watches int
 	lists   int
@@ -15,8 +14,8 @@ type limits struct {
 	renewals, releases *pool // of large bodies
 }
 
-func (l *limits) init(o *Options) {
-	l.opts, l.listsOf, l.renewals, l.releases = o, make(map[string]int), newPool(), newPool()
+func newLimits() *limits {
+	return &limits{listsOf: make(map[string]int), renewals: newPool(), releases: newPool()}
 }
 
 // take adds 1 to the count unless it has reached most. The caller gives it back.
@@ -38,10 +37,10 @@ func (l *limits) give(count *int) {
 
 // takeList is take for a list. Callers without a name are all the same one, which has no
 // limit of its own.
-func (l *limits) takeList(name string) bool {
+func (l *limits) takeList(name string, most, mostOfOne int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lists >= l.opts.MaxLists || name != "" && l.listsOf[name] >= l.opts.MaxListsOfCaller {
+	if l.lists >= most || name != "" && l.listsOf[name] >= mostOfOne {
 		return false
 	}
 	l.lists++

@@ -19,29 +19,28 @@ import (
 func (s *Server) holds(x *exchange) {
 	serveList(x, "list", s.store.List,
 		func(h driver.Status) (resource, lockID string) { return h.Resource, h.LockID },
-		func(h driver.Status, named string) any { return x.hold(h, named) },
-		func(entries []json.RawMessage, truncated bool) any {
-			return struct {
-				Holds     []json.RawMessage `json:"holds"`
-				Truncated bool              `json:"truncated"`
-			}{entries, truncated}
-		})
+		x.hold,
+		func(entries []json.RawMessage) list { return list{Holds: entries} })
 }
 
 // waiters serves GET /v1/waiters.
 func (s *Server) waiters(x *exchange) {
-	list := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	all := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 		return driver.Waiters(ctx, s.store, f)
 	}
-	serveList(x, "waiters", list,
+	serveList(x, "waiters", all,
 		func(p driver.Place) (resource, lockID string) { return p.Resource, p.LockID },
-		func(p driver.Place, named string) any { return x.waiter(p, named) },
-		func(entries []json.RawMessage, truncated bool) any {
-			return struct {
-				Waiters   []json.RawMessage `json:"waiters"`
-				Truncated bool              `json:"truncated"`
-			}{entries, truncated}
-		})
+		x.waiter,
+		func(entries []json.RawMessage) list { return list{Waiters: entries} })
+}
+
+// list is an answer in plain JSON: a wire.HoldList, wire.WaiterList or wire.History.
+type list struct {
+	Holds     []json.RawMessage `json:"holds,omitzero"`
+	Waiters   []json.RawMessage `json:"waiters,omitzero"`
+	Events    []json.RawMessage `json:"events,omitzero"`
+	Truncated bool              `json:"truncated"`
+	Kept      *wire.Kept        `json:"kept,omitempty"`
 }
 
 const (
@@ -54,9 +53,9 @@ const (
 
 var errSlowStore = errors.New("the store yielded nothing for too long")
 
-func serveList[T any](
-	x *exchange, op string, list func(context.Context, driver.Filter) iter.Seq2[T, error],
-	names func(T) (resource, lockID string), shown func(T, string) any, whole func([]json.RawMessage, bool) any,
+func serveList[T, W any](
+	x *exchange, op string, all func(context.Context, driver.Filter) iter.Seq2[T, error],
+	names func(T) (resource, lockID string), shown func(T, string) W, whole func([]json.RawMessage) list,
 ) {
 	s := x.s
 	q, err := x.parseQuery()
@@ -80,12 +79,11 @@ func serveList[T any](
 	silence := time.AfterFunc(listSilence, func() { cancel(errSlowStore) })
 	defer silence.Stop()
 
-	out := lister{x: x, q: q}
+	out := lister{x: x, q: q, entries: []json.RawMessage{}}
 	began := time.Now()
-	err = nil
 entries:
 	for _, f := range q.filters {
-		for entry, failed := range list(ctx, f) {
+		for entry, failed := range all(ctx, f) {
 			if failed != nil {
 				err = failed
 				break entries
@@ -131,11 +129,11 @@ type lister struct {
 	q         query
 	buf       []byte            // of a stream: what is not written yet
 	entries   []json.RawMessage // of plain JSON
-	bytes     int
-	count     int
-	truncated bool
-	broken    bool           // the reader is gone
-	last      driver.HoldRef // that was added
+	bytes     int               // of these
+	truncated bool              // there are more
+	count     int               // of a stream
+	broken    bool              // the reader is gone
+	last      driver.HoldRef    // that was added
 }
 
 // pieceBytes is how many bytes of a stream are written at a time.
@@ -150,13 +148,12 @@ func (l *lister) add(entry any) bool {
 		return false
 	}
 	if !l.q.stream {
-		if l.count == l.q.limit || l.bytes+len(text) > maxListBytes {
+		if len(l.entries) == l.q.limit || l.bytes+len(text) > maxListBytes {
 			l.truncated = true
 			return false
 		}
 		l.entries = append(l.entries, text)
 		l.bytes += len(text)
-		l.count++
 		return true
 	}
 	l.count++
@@ -181,7 +178,12 @@ func (l *lister) flush() bool {
 // revoked returns errDenied if the caller may no longer see what it was shown last: a list
 // that goes on without it would look like a short one.
 func (l *lister) revoked() error {
-	if isClosed(l.q.changed) && l.last.Resource != "" && !l.x.mayShow(l.q, l.last.Resource, l.last.LockID) {
+	select {
+	case <-l.q.changed:
+	default:
+		return nil
+	}
+	if l.last.Resource != "" && !l.x.mayShow(l.q, l.last.Resource, l.last.LockID) {
 		return fmt.Errorf("%w: the right to look was taken away", errDenied)
 	}
 	return nil
@@ -200,7 +202,7 @@ func (x *exchange) write(part []byte) bool {
 }
 
 // end ends the list.
-func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) any) {
+func (l *lister) end(op string, err error, whole func([]json.RawMessage) list) {
 	x := l.x
 	if l.broken {
 		panic(http.ErrAbortHandler) // the end of the answer must not look like one
@@ -208,37 +210,26 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) a
 	if err == nil {
 		err = l.revoked()
 	}
-	if isDenied(err) {
+	if errors.Is(err, errDenied) {
 		x.auditDenied("look", l.last.Resource, driver.HoldID{}, err)
 	}
-	refusal := x.listRefusal(op, err)
 	switch {
 	case err != nil && x.status == 0:
-		x.sendRefusal(refusal)
+		x.refuseError(op, err)
 	case !l.q.stream:
-		if l.entries == nil {
-			l.entries = []json.RawMessage{}
-		}
-		x.answer(whole(l.entries, l.truncated))
+		answer := whole(l.entries)
+		answer.Truncated = l.truncated
+		x.answer(answer)
 	default:
 		last := wire.End{End: &wire.Count{Count: l.count}}
 		if err != nil {
-			last = wire.End{Error: &refusal}
+			last = wire.End{Error: new(x.refusalOf(op, err))}
 		}
 		text, _ := json.Marshal(last) // of numbers and text
 		l.buf = append(append(l.buf, text...), '\n')
 		if !l.flush() {
 			panic(http.ErrAbortHandler)
 		}
-	}
-}
-
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -251,7 +242,7 @@ func (x *exchange) denyLook(resource string) {
 // many.
 func (x *exchange) takeList() (end func(), ok bool) {
 	s, name := x.s, x.caller.Name()
-	if !s.limits.takeList(name) {
+	if !s.limits.takeList(name, s.opts.MaxLists, s.opts.MaxListsOfCaller) {
 		x.busy("too many lists at once")
 		return nil, false
 	}
@@ -260,19 +251,6 @@ func (x *exchange) takeList() (end func(), ok bool) {
 		s.opts.Observer.stream(ListStream, -1)
 		s.limits.giveList(name)
 	}, true
-}
-
-func (x *exchange) listRefusal(op string, err error) wire.Refusal {
-	switch {
-	case err == nil:
-		return wire.Refusal{}
-	case isDenied(err):
-		return wire.NewRefusal(wire.KindDenied, x.whyDenied(err))
-	case errors.Is(err, errHistory): // not the store; the log has it already
-		return wire.NewRefusal(wire.KindUnknown, err.Error())
-	}
-	x.logError(op, err)
-	return wire.NewRefusal(wire.KindOf(err), detail(err))
 }
 
 func wantsStream(r *http.Request) bool {

@@ -143,7 +143,7 @@ func TestListCut(t *testing.T) {
 	})
 }
 
-// A slow reader is cut off, and keeps nothing of the store meanwhile.
+// A slow reader is cut off, and blocks nothing of the store until then.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var streams atomic.Int64

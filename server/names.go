@@ -45,7 +45,7 @@ func (x *exchange) ownPlace(id driver.PlaceID) driver.PlaceID {
 	return driver.PlaceID(sum[:len(id)])
 }
 
-// owner returns the owner for the store: nobody can give himself out as another.
+// owner returns the owner for the store: nobody can pass for another.
 func (x *exchange) owner(given string) string {
 	switch name := x.caller.Name(); {
 	case name == "":

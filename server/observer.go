@@ -8,8 +8,8 @@ import (
 )
 
 // Observer is told what the server does, for metrics. Any of its functions may be nil. They
-// are called by many goroutines at once, and delay those that call them. They are never
-// told a hold ID, a lock ID or a resource.
+// are called by many goroutines at once, which wait for them. They are never told a hold ID, a
+// lock ID or a resource.
 type Observer struct {
 	// Request: a request was answered. The kind is empty for a success.
 	Request func(route string, status int, kind wire.Kind, took time.Duration)
@@ -25,7 +25,7 @@ type Observer struct {
 // Stream is a kind of answer that goes on.
 type Stream string
 
-// The streams. Lists are also those that are answered as plain JSON.
+// The streams. Lists in plain JSON count, too.
 const (
 	ListStream  Stream = "list"
 	WatchStream Stream = "watch"

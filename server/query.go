@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -31,41 +30,31 @@ type query struct {
 // parseQuery reads the query of a list as strictly as a body.
 func (x *exchange) parseQuery() (query, error) {
 	q := query{limit: wire.DefaultList, stream: wantsStream(x.r), changed: x.caller.Changed()}
-	values, err := parameters(x.r, "resource", "lockId", "owner", "createdBefore", "createdAfter", "ttlBelowMs", "ttlAtLeastMs", "expired", "limit")
-	if err != nil {
-		return q, err
-	}
 	f := &q.filter
-	for name, value := range values {
-		switch name {
-		case "resource":
-			f.Resource, err = value, validName(value)
-		case "lockId":
-			f.LockID, err = value, driver.ValidLockID(value)
-		case "owner":
-			f.Owner, err = value, validOwner(value)
-		case "createdBefore":
-			f.CreatedBefore, err = moment(value)
-		case "createdAfter":
-			f.CreatedAfter, err = moment(value)
-		case "ttlBelowMs":
-			f.LeftBelow, err = millis(value)
+	err := parseParameters(x.r, map[string]func(string) error{
+		"resource":      func(v string) error { f.Resource = v; return validName(v) },
+		"lockId":        func(v string) error { f.LockID = v; return driver.ValidLockID(v) },
+		"owner":         func(v string) error { f.Owner = v; return validOwner(v) },
+		"createdBefore": func(v string) (err error) { f.CreatedBefore, err = moment(v); return err },
+		"createdAfter":  func(v string) (err error) { f.CreatedAfter, err = moment(v); return err },
+		"ttlAtLeastMs":  func(v string) (err error) { f.LeftAtLeast, err = millis(v); return err },
+		"ttlBelowMs": func(v string) (err error) {
+			f.LeftBelow, err = millis(v)
 			if err == nil && f.LeftBelow == 0 { // to the store that would be no bound
 				err = errors.New("want 1 at least: nothing has less than 0 left")
 			}
-		case "ttlAtLeastMs":
-			f.LeftAtLeast, err = millis(value)
-		case "expired":
-			f.Expired, err = strconv.ParseBool(value)
-			if value != "true" && value != "false" {
-				err = errors.New("want true or false")
+			return err
+		},
+		"expired": func(v string) error {
+			if f.Expired = v == "true"; !f.Expired && v != "false" {
+				return errors.New("want true or false")
 			}
-		case "limit":
-			err = q.setLimit(value)
-		}
-		if err != nil {
-			return q, fmt.Errorf("%w: parameter %q: %v", driver.ErrInvalid, name, err)
-		}
+			return nil
+		},
+		"limit": q.setLimit,
+	})
+	if err != nil {
+		return q, err
 	}
 	q.outlines = q.filter == driver.Filter{Resource: f.Resource} && f.Resource != ""
 	q.filters = []driver.Filter{q.filter}
@@ -118,21 +107,22 @@ func millis(text string) (time.Duration, error) {
 	return min(wire.Millis(n).Duration(), driver.MaxTTL), nil
 }
 
-// parameters returns those of the query, each of which may come once.
-func parameters(r *http.Request, names ...string) (map[string]string, error) {
+// parseParameters reads the query, of which each parameter may come once.
+func parseParameters(r *http.Request, parse map[string]func(value string) error) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the query cannot be read: %v", driver.ErrInvalid, err)
+		return fmt.Errorf("%w: the query cannot be read: %v", driver.ErrInvalid, err)
 	}
-	single := make(map[string]string, len(values))
 	for name, all := range values {
 		switch {
-		case !slices.Contains(names, name):
-			return nil, fmt.Errorf("%w: there is no parameter %.100q", driver.ErrInvalid, name)
+		case parse[name] == nil:
+			return fmt.Errorf("%w: there is no parameter %.100q", driver.ErrInvalid, name)
 		case len(all) > 1:
-			return nil, fmt.Errorf("%w: the parameter %q comes twice", driver.ErrInvalid, name)
+			return fmt.Errorf("%w: the parameter %q comes twice", driver.ErrInvalid, name)
 		}
-		single[name] = all[0]
+		if err := parse[name](all[0]); err != nil {
+			return fmt.Errorf("%w: parameter %q: %v", driver.ErrInvalid, name, err)
+		}
 	}
-	return single, nil
+	return nil
 }

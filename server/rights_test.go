@@ -212,7 +212,7 @@ func TestOthersOrphans(t *testing.T) {
 	}
 }
 
-// A place belongs to its caller, too, whoever knows its ID.
+// A place belongs to its caller, too, even if others know its ID.
 func TestOthersPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})

@@ -51,7 +51,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if id := s.identity.current(); id != "" {
+	if id := s.StoreID(); id != "" {
 		h.Set(wire.StoreHeader, id)
 	}
 	at, known := s.routes[r.URL.Path]
@@ -69,22 +69,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != at.method:
 		h.Set("Allow", at.method)
 		x.refuse(wire.KindMethod, "this path takes a "+at.method)
-	case at.open || x.begin():
+	case at.open:
+		at.serve(x)
+	case !x.identified() || !x.readBudget(): // refused
+	case !x.prepared():
+		x.refuse(wire.KindUnknown, "the server is not ready: the store did not answer yet")
+	default:
 		at.serve(x)
 	}
-}
-
-// begin finds out who sent the request and when it is too late for it. It reports whether
-// the request is to be served; if not, it has refused it.
-func (x *exchange) begin() bool {
-	if !x.identified() || !x.readBudget() {
-		return false
-	}
-	if !x.prepared() {
-		x.refuse(wire.KindUnknown, "the server is not ready: the store did not answer yet")
-		return false
-	}
-	return true
 }
 
 // startPatience is how long a request waits for the store to be prepared: the first one of
@@ -93,40 +85,36 @@ const startPatience = 3 * time.Second
 
 // prepared waits for a moment until the store is prepared, and reports whether it is.
 func (x *exchange) prepared() bool {
-	if x.s.identity.current() != "" {
+	if x.s.StoreID() != "" {
 		return true
 	}
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.within(time.Now().Add(startPatience)))
 	defer cancel()
 	select {
 	case <-x.s.identity.found:
-		x.w.Header().Set(wire.StoreHeader, x.s.identity.current())
+		x.w.Header().Set(wire.StoreHeader, x.s.StoreID())
 		return true
 	case <-ctx.Done():
-	case <-x.s.life.Done():
+	case <-x.s.scope.Life.Done():
 	case <-x.s.waits.Done():
 	}
 	return false
 }
 
-func (s *Server) healthz(x *exchange) { x.answer(status{"ok"}) }
+func (s *Server) healthz(x *exchange) { x.answer(map[string]string{"status": "ok"}) }
 
 // readyz fails until the store was prepared and from the beginning of the end on, and if
 // the store has become another one. It does not fail if the store does not answer for a
 // while: all servers would be taken out at once.
 func (s *Server) readyz(x *exchange) {
 	switch {
-	case s.serving.Err() != nil:
+	case s.draining.Load():
 		x.refuse(wire.KindDraining, "the server ends")
 	case !s.identity.ready():
 		x.refuse(wire.KindUnknown, "the server is not ready: see its log")
 	default:
-		x.answer(status{"ready"})
+		x.answer(map[string]string{"status": "ready"})
 	}
-}
-
-type status struct {
-	Status string `json:"status"`
 }
 
 func (s *Server) traits(x *exchange) {

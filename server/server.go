@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/cleanup"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/storecall"
+	"github.com/holdfast-go/holdfast/internal/waitline"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/history"
 )
@@ -85,19 +88,14 @@ type Server struct {
 	store    driver.Store
 	routes   map[string]route
 	identity identity
-	lines    lines
-	cleaner  cleaner
-	limits   limits
+	limits   *limits
+	scope    *storecall.Scope // of what goes on in the background
+	lines    *waitline.Lines
+	cleaner  *cleanup.Cleaner
 
-	life     context.Context // of what goes on in the background
-	end      context.CancelFunc
-	serving  context.Context // until Drain
-	drain    context.CancelFunc
+	draining atomic.Bool
 	waits    context.Context // until EndWaits
 	endWaits context.CancelFunc
-	work     sync.WaitGroup // goroutines that Close waits for
-	// hungWatches counts calls of the store's Watch that did not return in time.
-	hungWatches atomic.Int64
 }
 
 // New returns a server of the locks in the store, which stays the caller's to close. It
@@ -111,15 +109,20 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, store: store, identity: identity{found: make(chan struct{})}}
-	s.life, s.end = context.WithCancel(context.Background())
-	s.serving, s.drain = context.WithCancel(context.Background())
+	s := &Server{opts: o, store: store, identity: identity{found: make(chan struct{})}, limits: newLimits()}
 	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()
-	s.lines.init(s)
-	s.cleaner.init(s)
-	s.limits.init(&s.opts)
-	s.work.Go(s.identify)
+	s.scope = storecall.NewScope(clock.New())
+	lines := waitline.Config{
+		Scope: s.scope, Traits: store.Traits, Places: placesOfLine, Poll: pollLimit, MostAway: 2 * o.MaxWaits,
+		Watched: func(_ string, began time.Time, err error) { o.Observer.storeCall(s.scope.Life, "watch", began, err) },
+	}
+	if w, ok := store.(driver.Watcher); ok {
+		lines.Watch = w.Watch
+	}
+	s.lines = waitline.New(lines)
+	s.cleaner = cleanup.New(cleanup.Config{Scope: s.scope, Send: s.sendCleanUp, Used: s.isRenewed, Batch: cleanBatch})
+	s.scope.Go(s.identify)
 	return s, nil
 }
 
@@ -142,13 +145,40 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	}
 }
 
+// Drain makes /readyz fail, so that balancers send no more requests. All else goes on.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// EndWaits ends waits and watches, so that their callers go to another server, and does
+// Drain. New waits and watches are refused; everything else is served as before. An attempt
+// that is on its way to the store is awaited: a caller that it grants is told so.
+func (s *Server) EndWaits() {
+	s.Drain()
+	s.endWaits()
+	s.lines.Close()
+}
+
+// closePatience is how long Close takes at most, and cleanClosing how long of that it
+// releases.
+const (
+	closePatience = 5 * time.Second
+	cleanClosing  = 3 * time.Second
+)
+
 // Close ends what the server does in the background. It waits a moment for the releases of
 // holds whose callers have hung up, and closes no connection: end them before.
 func (s *Server) Close() error {
 	s.EndWaits()
-	s.cleaner.close()
-	s.end()
-	s.lines.close()
-	s.work.Wait()
+	if s.scope.Close() {
+		s.cleaner.Close(s.scope.Clock() + cleanClosing)
+		s.scope.End()
+		s.scope.Leave()
+	}
+	select {
+	case <-s.scope.Idle:
+	case <-time.After(closePatience): // the store does not return
+	}
+	if n := s.cleaner.Len(); n > 0 {
+		s.opts.Logger.Warn("holdfast server: holds are left to their TTLs", "count", n)
+	}
 	return nil
 }

@@ -37,16 +37,13 @@ type identity struct {
 	err     error
 }
 
-// current returns the ID, or "" as long as it is not known. It never changes.
-func (i *identity) current() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.ref.LockID
-}
-
 // StoreID returns the ID of the store, which is in each answer, or "" as long as it is not
 // known. It never changes.
-func (s *Server) StoreID() string { return s.identity.current() }
+func (s *Server) StoreID() string {
+	s.identity.mu.Lock()
+	defer s.identity.mu.Unlock()
+	return s.identity.ref.LockID
+}
 
 // ready reports whether the ID is known, and is that of the store as far as it answered.
 func (i *identity) ready() bool {
@@ -61,47 +58,34 @@ func (s *Server) identify() {
 	i, pauses := &s.identity, backoff.New(identifyFirst, identifyLimit)
 	for {
 		ref, err := s.prepare()
+		i.mu.Lock()
+		if i.err = err; err == nil {
+			i.ref = ref
+		}
+		i.mu.Unlock()
 		if err == nil {
-			i.mu.Lock()
-			i.ref, i.err = ref, nil
-			i.mu.Unlock()
 			close(i.found)
 			break
 		}
-		if s.life.Err() != nil {
+		if s.scope.Life.Err() != nil {
 			return
 		}
 		s.opts.Logger.Error("holdfast server: the store is not ready, trying again", "error", err)
-		i.mu.Lock()
-		i.err = err
-		i.mu.Unlock()
-		if !sleep(s.life, pauses.Next()) {
+		if backoff.Wait(s.scope.Life, pauses.Next()) != nil {
 			return
 		}
 	}
-	for sleep(s.life, lookEvery) {
+	for backoff.Wait(s.scope.Life, lookEvery) == nil {
 		s.lookAtID()
-	}
-}
-
-// sleep reports whether ctx still lives after that time.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
 // prepare makes all that the server needs in the store. Each step can be repeated.
 func (s *Server) prepare() (ref driver.HoldRef, err error) {
-	ctx, cancel := context.WithTimeout(s.life, max(s.opts.StoreTimeout, DefaultStoreTimeout))
+	ctx, cancel := context.WithTimeout(s.scope.Life, max(s.opts.StoreTimeout, DefaultStoreTimeout))
 	defer cancel()
 	began := time.Now()
-	defer func() { s.opts.Observer.storeCall(s.life, "init", began, err) }()
+	defer func() { s.opts.Observer.storeCall(s.scope.Life, "init", began, err) }()
 	if store, ok := s.store.(driver.Initializer); ok {
 		if err := store.Init(ctx); err != nil {
 			return ref, err
@@ -124,10 +108,20 @@ func (s *Server) prepare() (ref driver.HoldRef, err error) {
 		return ref, err
 	}
 	// The server that finds it keeps it: the one that made it may be gone.
-	if _, err := s.renewOne(ctx, driver.RenewRequest{HoldRef: ref, TTL: driver.Forever}); err != nil {
-		return ref, err
+	_, err = s.makeEndless(ctx, ref)
+	return ref, err
+}
+
+// makeEndless renews a hold to one without an end, and returns the time that it has left.
+func (s *Server) makeEndless(ctx context.Context, ref driver.HoldRef) (time.Duration, error) {
+	rs, err := s.store.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: driver.Forever}})
+	switch {
+	case err != nil:
+		return driver.Unknown, fmt.Errorf("no answer to a renewal: %v", err)
+	case len(rs) == 0:
+		return driver.Unknown, errNoResult
 	}
-	return ref, nil
+	return rs[0].Left, rs[0].Err
 }
 
 // idOf returns the hold that names the store.
@@ -147,12 +141,12 @@ func idOf(e *driver.HeldError) (driver.HoldRef, error) {
 // lookAtID looks whether the hold that names the store is still there. A renewal decides
 // that: it is as sure as the store is, and a hold without an end stays as it is.
 func (s *Server) lookAtID() {
-	ctx, cancel := context.WithTimeout(s.life, s.opts.StoreTimeout)
+	ctx, cancel := context.WithTimeout(s.scope.Life, s.opts.StoreTimeout)
 	defer cancel()
 	i := &s.identity
 	began := time.Now()
-	_, err := s.renewOne(ctx, driver.RenewRequest{HoldRef: i.ref, TTL: driver.Forever})
-	s.opts.Observer.storeCall(s.life, "renew", began, err)
+	_, err := s.makeEndless(ctx, i.ref)
+	s.opts.Observer.storeCall(s.scope.Life, "renew", began, err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {

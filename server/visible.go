@@ -18,8 +18,8 @@ const (
 )
 
 // sightOf returns what the caller sees of a hold of the resource by the lock ID. Callers
-// who have no name have no holds of their own: they see those whose lock ID they know,
-// which the request names.
+// without a name have no holds of their own: they see the holds by the lock ID that the
+// request names.
 func (x *exchange) sightOf(resource, lockID, named string) sight {
 	c := x.caller
 	look, lock := c.May(access.Look, resource), c.May(access.Lock, resource)

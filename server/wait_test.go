@@ -88,8 +88,8 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// Whoever waits with the lock ID of the hold may be the next process after the one that had
-// it: nobody here knows whether that lives. It is told what it waited for.
+// A waiter with the lock ID of the hold may be the next process after the one that had it:
+// nobody here knows whether that lives. It is told what it waited for.
 func TestWaitWithSameLockID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil, nil)

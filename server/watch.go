@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,8 +15,10 @@ import (
 // ready, once the store's subscription is effective. A stream that ends without the event
 // end was cut: who reads it subscribes again, and takes that as a signal.
 func (s *Server) watch(x *exchange) {
-	values, err := parameters(x.r, "resource")
-	resource := values["resource"]
+	resource := ""
+	err := parseParameters(x.r, map[string]func(string) error{
+		"resource": func(v string) error { resource = v; return nil },
+	})
 	if err == nil {
 		err = validName(resource)
 	}
@@ -41,14 +42,14 @@ func (s *Server) watch(x *exchange) {
 	s.opts.Observer.stream(WatchStream, 1)
 	defer s.opts.Observer.stream(WatchStream, -1)
 
-	ctx, cancel := context.WithCancel(x.r.Context())
-	defer cancel()
-	signals, stop, err := s.subscribe(ctx, resource)
+	began := time.Now()
+	signals, stop, err := s.lines.Subscribe(x.r.Context(), resource)
+	if errors.Is(err, driver.ErrUnsupported) {
+		x.refuse(wire.KindUnsupported, "the store sends no signals")
+		return
+	}
+	s.opts.Observer.storeCall(x.r.Context(), "watch", began, err)
 	if err != nil {
-		if errors.Is(err, driver.ErrUnsupported) {
-			x.refuse(wire.KindUnsupported, "the store sends no signals")
-			return
-		}
 		x.refuseError("watch", err)
 		return
 	}
