@@ -459,7 +459,9 @@ func TestOwnHoldWhileAsking(t *testing.T) {
 			disturbed.Store(false)
 			unlock(t, full)
 			own, err := c.TryRLock(t.Context(), "r", permit("own"))
-			if err != nil {
+			if errors.Is(err, holdfast.ErrHeld) {
+				return // the signal of that release was quicker: the third has the permit
+			} else if err != nil {
 				t.Fatal(err)
 			}
 			close(answer)
