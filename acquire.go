@@ -247,8 +247,8 @@ func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitli
 			return nil, ErrClosed
 		case err != nil && ctx.Err() != nil:
 			return nil, a.waitError(foreign.CtxError(ctx))
-		case err != nil: // its own lock ID holds the resource, or the store is silent
-			return nil, err
+		case err != nil: // its own lock ID holds the resource, as others may be told, or the store is silent
+			return nil, ownError(err)
 		}
 		h, err := a.once(ctx, ask)
 		if err == nil {

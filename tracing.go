@@ -123,7 +123,8 @@ func (a *acquirer) failed(began time.Duration, err error) error {
 	return ownError(err)
 }
 
-// ownError returns an equal error that the caller may change, while a Trace looks at err.
+// ownError returns an equal error that the caller may change, while a Trace, or another caller,
+// looks at err.
 func ownError(err error) error {
 	if e, ok := err.(*HeldError); ok { //nolint:errorlint // what wraps it cannot be copied
 		return waitline.CopyOf(e)
