@@ -342,11 +342,7 @@ func (a *acquirer) warnOfLimit(held *HeldError) {
 // that are still on their way and would take it again are cleaned up with it.
 func (c *Client) placeDropped(d waitline.Dropped) {
 	if !d.Taken {
-		now := c.clock()
-		c.cleaner.Add(cleanup.Orphan{
-			Ref:   driver.HoldRef{Resource: d.Resource, LockID: d.LockID, HoldID: HoldID(d.Place)},
-			Place: d.Place, PlaceOnly: true, From: now, Until: now + driver.FairPlaceTTL,
-		})
+		c.cleaner.GiveUp(driver.HoldRef{Resource: d.Resource, LockID: d.LockID, HoldID: HoldID(d.Place)}, d.Place)
 	}
 	if d.Fair {
 		c.cleaner.TakeOut(d.Place)

@@ -285,10 +285,7 @@ func (a *acquisition) cleanUp() {
 // giveUpPlace gives up the place in the background, and no hold.
 func (a *acquisition) giveUpPlace() {
 	if a.placed {
-		now := a.x.s.scope.Clock()
-		a.x.s.cleaner.Add(cleanup.Orphan{
-			Ref: a.ref(), Place: a.ownPlace(), PlaceOnly: true, From: now, Until: now + driver.FairPlaceTTL,
-		})
+		a.x.s.cleaner.GiveUp(a.ref(), a.ownPlace())
 	}
 }
 

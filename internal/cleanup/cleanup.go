@@ -192,6 +192,12 @@ func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 	return n.asked
 }
 
+// GiveUp releases a place that nobody asks for any more, and no hold. ref names who had it.
+func (c *Cleaner) GiveUp(ref driver.HoldRef, place driver.PlaceID) {
+	now := c.Scope.Clock()
+	c.Add(Orphan{Ref: ref, Place: place, PlaceOnly: true, From: now, Until: now + driver.FairPlaceTTL})
+}
+
 // TakeOut takes out a place that no attempt will ask for again. Those that are still on
 // their way would take it again: the clean-ups of these release it with them, for as long as
 // they may arrive.

@@ -499,8 +499,8 @@ func (w *Waiter) Away(keep time.Duration) {
 }
 
 // Heard returns the last answer that anybody of the line heard: a copy of a refusal, as if the
-// waiter had been refused but for BySelf, or the error of Silent, or nil. position is how many are served before the waiter as far as it is
-// known, or driver.NoPlace if it is in no line any more.
+// waiter had been refused, but for BySelf; or the error of Silent, or nil. position is how many
+// are served before the waiter as far as it is known, or driver.NoPlace if it is in no line.
 func (w *Waiter) Heard() (position int, err error) {
 	ls := w.ls
 	ls.mu.Lock()

@@ -27,7 +27,7 @@ type subscription struct {
 }
 
 // Subscribe calls Config.Watch. The subscription ends with ctx, or by stop. A timer bounds
-// the call, even if the store ignores its ctx: while such a call goes on, no other is made.
+// the call, even if the store ignores its ctx: while one hangs, no other is made.
 func (ls *Lines) Subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
 	return ls.subscribe(storecall.Uncaused{Context: ctx}, resource)
 }
@@ -35,7 +35,7 @@ func (ls *Lines) Subscribe(ctx context.Context, resource string) (signals <-chan
 // subscribe is Subscribe with a ctx without a cause.
 func (ls *Lines) subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
 	switch {
-	case ls.Watch == nil || !ls.Traits().Notifies:
+	case !ls.notifies():
 		return nil, nil, driver.ErrUnsupported
 	case ls.hangs() != nil:
 		return nil, nil, errNotWatching
@@ -94,6 +94,9 @@ func (ls *Lines) awaitWatch(answered <-chan struct{}, began time.Time) {
 	}
 }
 
+// notifies reports whether the store sends signals.
+func (ls *Lines) notifies() bool { return ls.Watch != nil && ls.Traits().Notifies }
+
 // hangs returns a channel that closes when no call of Watch hangs any more, or nil if none
 // does.
 func (ls *Lines) hangs() <-chan struct{} {
@@ -104,7 +107,7 @@ func (ls *Lines) hangs() <-chan struct{} {
 
 // watch begins to watch the store for the line, unless that is done. ls.mu is held.
 func (ls *Lines) watch(l *line) {
-	if l.sub != nil || ls.life.Err() != nil || ls.Watch == nil || !ls.Traits().Notifies {
+	if l.sub != nil || ls.life.Err() != nil || !ls.notifies() {
 		return
 	}
 	ctx, cancel := context.WithCancel(ls.life)
