@@ -72,6 +72,8 @@ type holding struct {
 	kept     bool            // alive by the Client
 	released map[uint64]bool // by its Client: the tokens of these requests
 	asked    time.Time       // when the first request was sent
+	attempts int             // how many were
+	found    time.Time       // when a release first found it
 	unknown  bool            // a request had no answer
 	arrived  time.Time       // when the store granted the last one
 	ttl      time.Duration   // of that lease
@@ -155,7 +157,8 @@ func (c *call) before(other *call) bool {
 func (j *judge) asked(n *node, q driver.AcquireRequest) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if h := j.holding(q.HoldID); h.node == nil {
+	h := j.holding(q.HoldID)
+	if h.attempts++; h.node == nil {
 		h.node, h.asked = n, time.Now()
 	}
 	c := j.calls[q.Details.Comment]
@@ -323,6 +326,13 @@ func (j *judge) releases(n *node, qs []driver.ReleaseRequest) {
 			}
 		}
 	}
+}
+
+// mayStay reports whether nobody need find the hold: its last grant came so late that the
+// Client may have stopped cleaning up, or just now. j.mu is held.
+func (h *holding) mayStay() bool {
+	return !h.unknown || h.arrived.Sub(h.asked) >= h.ttl || time.Since(h.arrived) <= cleanedWithin ||
+		h.attempts == 1 && !h.found.IsZero() && h.arrived.Sub(h.found) > copiesArrive
 }
 
 // over judges why a hold ended, once nobody uses it any more.

@@ -19,6 +19,8 @@ const (
 	mostStall = 4 * time.Second  // how long a call of the store may ignore its context
 	// memory is how long after a fault an operation may still hear of it.
 	memory = 15 * time.Second
+	// copiesArrive is how long after a hold was found a copy of its one request is found too.
+	copiesArrive = 10 * time.Second
 )
 
 // node is a Client and its way to the store: it is the driver.Store of that Client, before a
@@ -262,7 +264,13 @@ func (s *server) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dri
 	defer s.n.r.mu.Unlock()
 	rs, err := s.Store.Release(ctx, qs)
 	for i, r := range rs {
-		if r.Found && qs[i].After == 0 {
+		if !r.Found {
+			continue
+		}
+		if h := s.n.r.holding(qs[i].HoldID); h.found.IsZero() {
+			h.found = time.Now()
+		}
+		if qs[i].After == 0 {
 			s.n.r.freeSince[qs[i].Resource] = time.Now()
 		}
 	}

@@ -202,13 +202,12 @@ func (r *run) mustBeEmpty(when string) {
 	}
 }
 
-// mustBeClean fails if the store has a hold that nobody has, unless its request arrived so late
-// that the Client may have stopped cleaning up, or just now.
+// mustBeClean fails if the store has a hold that nobody has and that must not stay.
 func (r *run) mustBeClean() {
 	for _, s := range r.list() {
 		r.mu.Lock()
 		h := r.holding(s.HoldID)
-		if h.unknown && !h.node.closing.Load() && !r.jumped.After(h.asked) && h.arrived.Sub(h.asked) < h.ttl && time.Since(h.arrived) > cleanedWithin {
+		if !h.mayStay() && !h.node.closing.Load() && !r.jumped.After(h.asked) {
 			r.accuse("orphan: nobody has hold %.6s of %q, which the store granted %v ago to %s, %v after it was asked",
 				s.HoldID, s.Resource, time.Since(h.arrived), h.node.name, h.arrived.Sub(h.asked))
 		}
