@@ -312,10 +312,9 @@ func heldBySelf(l *lease.Lease) *HeldError {
 // waitError returns the error of a wait that ended because of cause. It is ErrHeld
 // only if the last answer in the line was a refusal.
 func (a *acquirer) waitError(cause error) error {
-	_, heard := a.waiter.Heard()
-	var e *HeldError
+	_, e, heard := a.waiter.Heard()
 	switch {
-	case errors.As(heard, &e):
+	case errors.Is(heard, ErrHeld):
 		e.Cause = cause
 		e.BySelf = false // it may be the answer to another acquirer's request
 		if a.q.Place.IsZero() {

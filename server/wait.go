@@ -133,7 +133,7 @@ func (a *acquisition) turn(ctx context.Context, w *waitline.Waiter, until time.T
 // refusal is what a waiter is told at the end: the last refusal that anybody of the line
 // heard, and where it stands itself.
 func (a *acquisition) refusal(w *waitline.Waiter) error {
-	e, position := w.Refusal()
+	position, e, _ := w.Heard()
 	if e == nil {
 		e = &driver.HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown}
 	}

@@ -169,7 +169,7 @@ func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 		was.q.Token = min(was.q.Token, o.Ref.Token) // 0 is that of any attempt
 		was.ends, was.Endless = max(was.ends, ends), was.Endless || o.Endless
 		was.From, was.Until = max(was.From, o.From), max(was.Until, o.Until)
-		was.Place = o.Place
+		was.Place = cmp.Or(o.Place, was.Place)
 		c.hasten()
 		return was.asked
 	}

@@ -70,7 +70,7 @@ func TestOwnPlaces(t *testing.T) {
 		}
 		r.ask(line[0], 0)
 		refused(line[0], 3) // others from elsewhere
-		if position, _ := line[2].Heard(); position != 5 {
+		if position, _, _ := line[2].Heard(); position != 5 {
 			t.Errorf("the third one is at %d, want 5", position)
 		}
 		line[3].Leave()
@@ -131,9 +131,9 @@ func TestStoreOrdersTheLine(t *testing.T) {
 			}
 			refused(head, test.position, named(ahead...)...)
 			byPosition := make([]byte, len(line))
-			first, _ := line[test.want[0]-'a'].Heard()
+			first, _, _ := line[test.want[0]-'a'].Heard()
 			for _, w := range line {
-				position, _ := w.Heard()
+				position, _, _ := w.Heard()
 				byPosition[position-first] = w.LockID[0]
 			}
 			if string(byPosition) != test.want {
@@ -231,7 +231,7 @@ func TestComeback(t *testing.T) {
 			}
 			refused(w, at)
 			time.Sleep(2 * time.Second)
-			if position, _ := w.Heard(); position != at {
+			if position, _, _ := w.Heard(); position != at {
 				t.Errorf("its position is %d", position)
 			}
 			if at == 0 {
@@ -244,7 +244,7 @@ func TestComeback(t *testing.T) {
 			// With another kind of hold it is another wait.
 			other := r.join(exclusive, "other", func(w *waitline.Waiter) { w.Key = line[2].Key })
 			r.ends(line[2], waitline.ErrReplaced)
-			if position, _ := other.Heard(); position != 3-at {
+			if position, _, _ := other.Heard(); position != 3-at {
 				t.Errorf("another wait is at %d", position)
 			}
 			for _, w := range append(line, w, other) {
@@ -277,7 +277,7 @@ func TestAwayEnds(t *testing.T) {
 		position := func(want int) {
 			t.Helper()
 			synctest.Wait()
-			if got, _ := line[3].Heard(); got != want {
+			if got, _, _ := line[3].Heard(); got != want {
 				t.Errorf("%d are before the last one, want %d", got, want)
 			}
 		}

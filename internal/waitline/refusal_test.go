@@ -19,18 +19,18 @@ func TestRefusal(t *testing.T) {
 		})
 		w := &waitline.Waiter{Resource: "r"}
 		ls.Join(w)
-		if e, position := w.Refusal(); e != nil || position != 0 {
+		if position, e, _ := w.Heard(); e != nil || position != 0 {
 			t.Errorf("before: %v, %d", e, position)
 		}
 		e := &driver.HeldError{Resource: "r", Holders: []driver.Status{{LockID: "l"}}, Position: driver.NoPlace}
 		w.Refused(e, nil)
 		_ = w.Silent(errors.New("no answer"))
-		got, _ := w.Refusal()
+		_, got, _ := w.Heard()
 		if got == nil || got == e || len(got.Holders) != 1 {
 			t.Errorf("%+v", got)
 		}
 		w.Leave()
-		if e, position := w.Refusal(); e != nil || position != driver.NoPlace {
+		if position, e, _ := w.Heard(); e != nil || position != driver.NoPlace {
 			t.Errorf("after: %v, %d", e, position)
 		}
 	})

@@ -441,7 +441,8 @@ func (w *Waiter) Granted() error {
 		if w.Kind.Mode == driver.Exclusive {
 			l.comeBack(nil)
 		}
-		l.heard, l.silent = &driver.HeldError{Resource: w.Resource, RetryAfter: driver.Unknown}, false
+		l.refusal = &driver.HeldError{Resource: w.Resource, RetryAfter: driver.Unknown}
+		l.heard, l.silent = l.refusal, false
 		l.inviteShared(w.Kind)
 	}
 	ls.mu.Unlock()
@@ -498,38 +499,22 @@ func (w *Waiter) Away(keep time.Duration) {
 	}
 }
 
-// Heard returns the last answer that anybody of the line heard: a copy of a refusal, as if the
-// waiter had been refused, but for BySelf; or the error of Silent, or nil. position is how many
-// are served before the waiter as far as it is known, or driver.NoPlace if it is in no line.
-func (w *Waiter) Heard() (position int, err error) {
+// Heard returns how many are served before the waiter as far as it is known, or driver.NoPlace
+// if it is in no line; a copy of the last refusal that anybody of the line heard, as if the
+// waiter had been refused, but for BySelf; and what anybody heard last: a refusal, or the
+// error of Silent, or nil.
+func (w *Waiter) Heard() (position int, refusal *driver.HeldError, last error) {
 	ls := w.ls
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := w.line
 	if l == nil {
-		return driver.NoPlace, nil
-	}
-	var held *driver.HeldError
-	if errors.As(l.heard, &held) {
-		return l.others + l.index(w), w.told(held)
-	}
-	return l.others + l.index(w), l.heard
-}
-
-// Refusal returns a copy of the last refusal that anybody of the line heard, or nil, and the
-// position that Heard returns.
-func (w *Waiter) Refusal() (e *driver.HeldError, position int) {
-	ls := w.ls
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	l := w.line
-	if l == nil {
-		return nil, driver.NoPlace
+		return driver.NoPlace, nil, nil
 	}
 	if l.refusal != nil {
-		e = w.told(l.refusal)
+		refusal = w.told(l.refusal)
 	}
-	return e, l.others + l.index(w)
+	return l.others + l.index(w), refusal, l.heard
 }
 
 // told returns a copy of a refusal, as if the waiter had been refused, but for BySelf.

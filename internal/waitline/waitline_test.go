@@ -389,7 +389,7 @@ func TestStepAside(t *testing.T) {
 			}
 			line = append(line, r.join(exclusive, "d", nil))
 			for i, w := range line {
-				if position, _ := w.Heard(); position != i {
+				if position, _, _ := w.Heard(); position != i {
 					t.Errorf("%s is at %d, want %d", w.LockID, position, i)
 				}
 			}

@@ -70,13 +70,13 @@ func TestSilentAsksAgain(t *testing.T) {
 			}
 			r.rest(0, b) // it pauses
 		}
-		if _, err := a.Heard(); !errors.Is(err, errLate) {
+		if _, _, err := a.Heard(); !errors.Is(err, errLate) {
 			t.Errorf("a has heard %v", err)
 		}
 		r.ask(b, 2*time.Second)
 		refused(b, driver.NoPlace)
 		r.rest(time.Minute, b)
-		if _, err := a.Heard(); !errors.Is(err, driver.ErrHeld) {
+		if _, _, err := a.Heard(); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("a has heard %v", err)
 		}
 	})
@@ -247,7 +247,7 @@ func TestLineIsUsedAgain(t *testing.T) {
 					t.Errorf("%d empty lines, want 1", free)
 				}
 				b = r.join(exclusive, "b", keyed("b"))
-				if position, err := b.Heard(); err != nil || position != 0 {
+				if position, _, err := b.Heard(); err != nil || position != 0 {
 					t.Errorf("it has heard %v, %d", err, position)
 				}
 				if ask := r.ask(b, 0); !ask.Place.IsZero() {

@@ -180,8 +180,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "a silent store reads as held", file: "acquire.go",
-		old:  "case errors.As(heard, &e):",
-		new:  "case true:\n\t\te = &HeldError{}\n\t\tfallthrough\n\tcase errors.As(heard, &e):",
+		old:  "case errors.Is(heard, ErrHeld):",
+		new:  "case true:\n\t\te = &HeldError{}\n\t\tfallthrough\n\tcase errors.Is(heard, ErrHeld):",
 		test: "TestUnknownIsNotHeld",
 	},
 	{
