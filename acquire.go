@@ -22,23 +22,23 @@ const maxTries = 3
 
 // acquirer is one Lock or TryLock under way.
 type acquirer struct {
-	c     *Client
-	q     driver.AcquireRequest // TTL: that of the lease asked for
-	ttl   time.Duration         // that of the lock: may be Forever
-	named bool                  // the caller chose the lock ID: this Client may hold by it
-	keep  bool                  // keep alive
+	c       *Client
+	q       driver.AcquireRequest // TTL: that of the lease asked for
+	endless bool                  // it becomes one without an end
+	named   bool                  // the caller chose the lock ID: this Client may hold by it
+	keep    bool                  // keep alive
 
 	warned     bool // of limits that differ
 	tried      bool // with the present hold ID
 	asked      bool // the store, or it queued behind another that did
 	waits      bool // it was refused, or queued behind another
+	late       int8 // grants in a row that came too late
 	waitsSince time.Duration
 	span       *span // of what a Trace is told; nil: there is none
 
 	sent    time.Duration     // when the first of these attempts was sent
 	unknown int               // how many of them may be applied, now or later, without an answer
 	heard   time.Duration     // when the last attempt was answered
-	late    int               // grants in a row that came too late
 	first   storecall.Context // here to save an allocation, as waiter is
 	waiter  waitline.Waiter
 }
@@ -47,8 +47,7 @@ type acquirer struct {
 func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acquirer, error) {
 	a := &acquirer{c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
 	err := c.request(&a.q, resource, mode, o)
-	a.ttl = a.q.TTL
-	if a.ttl == Forever && err == nil {
+	if a.endless = a.q.TTL == Forever; a.endless && err == nil {
 		// If the answer to its grant got lost, a lease without an end would block the
 		// resource forever. So it begins with a finite one.
 		a.q.TTL, err = c.validTTL(DefaultTTL)
@@ -119,13 +118,17 @@ func (a *acquirer) hold(ctx context.Context, g driver.Grant) (*Hold, error) {
 		Mode: q.Mode, Named: a.named, Keep: a.keep, Ctx: ctx, Data: h,
 	}
 	if a.unknown > 0 {
-		h.stray = a.heard + cleanup.StrayTime(*q)
+		h.strays = &strays{until: a.heard + cleanup.StrayTime(*q)}
 		if q.Fair {
-			h.place = q.Place
+			h.strays.place = q.Place
 		}
 	}
+	ttl := q.TTL
+	if a.endless {
+		ttl = Forever
+	}
 	h.acquirer = a
-	added := c.leases.Add(&h.lease, a.sent, a.heard, q.TTL, a.ttl)
+	added := c.leases.Add(&h.lease, a.sent, a.heard, q.TTL, ttl)
 	h.acquirer = nil
 	if !added {
 		a.unknown++
@@ -267,7 +270,7 @@ func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitli
 			// The caller's ctx cut it off: this says nothing about the store.
 			return nil, a.waitError(foreign.CtxError(ctx))
 		case errors.As(err, &held):
-			w.Refused(held, held.Ahead)
+			w.Refused(held, held.Ahead, 0)
 			a.waitStart(a.heard)
 			// Only the end of a hold of this Client is in the hands of those who would wait
 			// for it: a hold of the same lock ID that another process has, or had before it

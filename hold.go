@@ -17,12 +17,17 @@ import (
 type Hold struct {
 	client *Client
 	lease  lease.Lease
-	delay  time.Duration  // the takeover delay
-	stray  time.Duration  // when no earlier attempt can arrive any more; 0: there was none without an answer
-	place  driver.PlaceID // that these attempts would take again
-	traced *tracedHold    // nil: there is no Trace
+	delay  time.Duration // the takeover delay
+	strays *strays       // nil: each attempt before it was answered
+	traced *tracedHold   // nil: there is no Trace
 
 	acquirer *acquirer // until the hold has started
+}
+
+// strays are attempts without an answer.
+type strays struct {
+	until time.Duration  // when none can arrive any more
+	place driver.PlaceID // that they would take again
 }
 
 // holdOf returns the Hold of a lease.
@@ -222,15 +227,15 @@ func (c *Client) holdLost(l *lease.Lease, cause error) {
 // to a later one: if one arrives now it is a new acquisition. A release with a delay
 // has to run out first, because it has the same hold ID.
 func (c *Client) cleanStrays(h *Hold, after time.Duration) {
-	if h.stray == 0 {
+	if h.strays == nil {
 		return
 	}
-	if from := c.clock() + after; from < h.stray {
+	if from := c.clock() + after; from < h.strays.until {
 		ref := h.lease.Ref
 		ref.Token = 0
-		c.cleaner.Add(cleanup.Orphan{Ref: ref, Attempts: 2, Place: h.place, From: from, Until: h.stray})
-		if !h.place.IsZero() {
-			c.cleaner.TakeOut(h.place)
+		c.cleaner.Add(cleanup.Orphan{Ref: ref, Attempts: 2, Place: h.strays.place, From: from, Until: h.strays.until})
+		if !h.strays.place.IsZero() {
+			c.cleaner.TakeOut(h.strays.place)
 		}
 	}
 }

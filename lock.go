@@ -80,7 +80,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		c.log(ctx, slog.LevelDebug, "holdfast: lock acquired",
 			"resource", resource, "lockID", h.LockID(), "token", h.Token(), "mode", mode)
 	}
-	if a.ttl == Forever {
+	if a.endless {
 		if err := h.makeEndless(ctx); err != nil {
 			return nil, err
 		}

@@ -84,7 +84,8 @@ func (a *acquisition) askInTurn(w *waitline.Waiter, ask waitline.Ask, until time
 		case x.r.Context().Err() != nil:
 			return driver.Grant{}, errHungUp
 		case errors.As(err, &held): // also by its own lock ID: who has that may be dead
-			w.Refused(held, look.ahead(held))
+			ahead, most := look.ahead(held)
+			w.Refused(held, ahead, most)
 		case definite(err):
 			return driver.Grant{}, err
 		default:
@@ -173,16 +174,15 @@ const (
 
 // ahead returns the places that are served before the waiter's, as far as they are known, and
 // then its own, if it has one that the refusal does not mention. A store that does not answer
-// soon does not keep the waiter.
-func (l *placeLook) ahead(held *driver.HeldError) []driver.Place {
+// soon does not keep the waiter: most, if it is not 0, is how long it pauses before the next look.
+func (l *placeLook) ahead(held *driver.HeldError) (places []driver.Place, most time.Duration) {
 	a, own := l.a, func(p driver.Place) bool { return p.ID == l.w.Place }
 	mayBeFurther := len(held.Ahead) == namedAhead && !slices.ContainsFunc(held.Ahead, own)
 	if !a.q.Place.IsZero() { // then it has one, which is either new and the last, or an old one
 		mayBeFurther = held.Position >= namedAhead && held.Position+1 < held.Waiters
 	}
-	l.w.AskWithin = 0
 	if l.done || !mayBeFurther {
-		return held.Ahead
+		return held.Ahead, 0
 	}
 	s, began := a.x.s, time.Now()
 	ctx, cancel := context.WithTimeout(a.x.r.Context(), waitline.WatchTimeout)
@@ -200,10 +200,10 @@ func (l *placeLook) ahead(held *driver.HeldError) []driver.Place {
 	}
 	s.opts.Observer.storeCall(a.x.r.Context(), "waiters", began, err)
 	if l.done = err == nil; !l.done {
-		l.w.AskWithin = lookAgain
+		most = lookAgain
 	}
 	if n := len(queue); n > 0 && own(queue[n-1]) {
-		return queue
+		return queue, most
 	}
-	return held.Ahead
+	return held.Ahead, most
 }

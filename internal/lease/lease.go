@@ -95,24 +95,24 @@ type revoked struct {
 // Lease is one hold. Its exported fields are set before Add and do not change.
 type Lease struct {
 	Ref   driver.HoldRef
-	Mode  driver.Mode
-	Named bool            // the caller chose the lock ID
-	Keep  bool            // it is renewed
 	Ctx   context.Context // whose values Context carries
 	Data  any             // the user's
+	Mode  driver.Mode
+	Named bool // the caller chose the lock ID
+	Keep  bool // it is renewed
 
-	ls   *Leases
 	gone atomic.Bool // the store has confirmed its release
+	ls   *Leases
 	// Guarded by ls.mu.
 	state    State
+	endless  bool            // a request to keep it forever was sent at some time
+	inFlight bool            // a renewal was sent that has no answer yet
+	inDo     bool            // Do runs its function, and releases it afterwards
+	isWanted bool            // a renewal said that somebody waits
 	ctx      context.Context // made by Context
 	cancel   context.CancelCauseFunc
 	ended    error // the cause of ctx, once it has ended
 	loss     error // that of Config.Loss, if it is lost
-	endless  bool  // a request to keep it forever was sent at some time
-	inFlight bool  // a renewal was sent that has no answer yet
-	inDo     bool  // Do runs its function, and releases it afterwards
-	isWanted bool  // a renewal said that somebody waits
 	ttl      time.Duration
 	deadline time.Duration   // on the clock; final once it has passed
 	renewAt  time.Duration   // when it is renewed next

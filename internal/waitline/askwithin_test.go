@@ -20,12 +20,12 @@ func TestAskWithin(t *testing.T) {
 				Places: 16, Poll: time.Second,
 			})
 			ls.Join(&Waiter{Resource: "r"})
-			w := &Waiter{Resource: "r", AtOnce: true, AskWithin: within}
+			w := &Waiter{Resource: "r", AtOnce: true}
 			ls.Join(w)
 			if _, err := w.Turn(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			w.Refused(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: driver.Unknown}, nil)
+			w.Refused(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: driver.Unknown}, nil, within)
 			began := time.Now()
 			time.AfterFunc(time.Minute, ls.Close)
 			_, err := w.Turn(t.Context())

@@ -11,7 +11,7 @@ import (
 // Most locks are held for a shorter time, and nobody needs to see who waits for them.
 const placeAfter = time.Second
 
-// mostFree bounds how many empty lines are kept to be used again.
+// mostFree bounds how many empty lines are kept to be used again, of other resources, too.
 const mostFree = 8
 
 // line are those who wait for one resource. The first who is present is the head. It is
@@ -38,16 +38,22 @@ type line struct {
 // lineOf returns the line of the resource.
 func (ls *Lines) lineOf(resource string, now time.Duration) *line {
 	l := ls.lines[resource]
-	if l != nil {
+	switch {
+	case l != nil && len(l.waiters) > 0:
 		return l
+	case l != nil:
+		i := slices.Index(ls.free, l)
+		ls.free = slices.Delete(ls.free, i, i+1)
+	case len(ls.free) == mostFree:
+		l = ls.free[0]
+		ls.free = slices.Delete(ls.free, 0, 1)
+		delete(ls.lines, l.resource)
+		l.resource, ls.lines[resource] = resource, l
+	default:
+		l = &line{ls: ls, resource: resource}
+		ls.lines[resource] = l
 	}
-	if n := len(ls.free); n > 0 {
-		l, ls.free = ls.free[n-1], ls.free[:n-1]
-	} else {
-		l = &line{ls: ls}
-	}
-	l.resource, l.passed = resource, now
-	ls.lines[resource] = l
+	l.passed = now
 	ls.used.Add(1)
 	return l
 }
@@ -126,17 +132,19 @@ func (ls *Lines) remove(w *Waiter, now time.Duration, why error) (drop Dropped) 
 	return drop
 }
 
-// retire makes the line one that nobody is in.
+// retire makes the line one that nobody is in. It is kept if few are: the next waiter often
+// comes to the same resource.
 func (ls *Lines) retire(l *line) {
-	delete(ls.lines, l.resource)
 	ls.used.Add(-1)
 	if l.sub != nil {
 		l.sub.cancel()
 	}
-	if len(ls.free) < mostFree && cap(l.waiters) <= mostFree {
-		*l = line{ls: ls, waiters: l.waiters}
-		ls.free = append(ls.free, l)
+	if len(ls.free) == mostFree || cap(l.waiters) > mostFree {
+		delete(ls.lines, l.resource)
+		return
 	}
+	*l = line{ls: ls, resource: l.resource, waiters: l.waiters}
+	ls.free = append(ls.free, l)
 }
 
 // follow makes the first who is present the head, and invites it. Those that are stopped by
@@ -176,7 +184,7 @@ func (l *line) lead(w *Waiter, now time.Duration) (drop Dropped) {
 	} else {
 		drop = was.dropped(id)
 	}
-	was.Place, was.tried, was.placed, was.kept = driver.PlaceID{}, false, false, false
+	was.Place, was.tried, was.placed, was.kept, was.carried = driver.PlaceID{}, false, false, false, false
 	return drop
 }
 

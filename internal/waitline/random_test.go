@@ -103,7 +103,7 @@ func (c *crowd) wait(ctx context.Context, ls *waitline.Lines, w *waitline.Waiter
 			}
 			return true
 		case errors.As(err, &held):
-			w.Refused(held, held.Ahead)
+			w.Refused(held, held.Ahead, 0)
 		default:
 			_ = w.Silent(err)
 		}

@@ -23,7 +23,7 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("before: %v, %d", e, position)
 		}
 		e := &driver.HeldError{Resource: "r", Holders: []driver.Status{{LockID: "l"}}, Position: driver.NoPlace}
-		w.Refused(e, nil)
+		w.Refused(e, nil, 0)
 		_ = w.Silent(errors.New("no answer"))
 		_, got, _ := w.Heard()
 		if got == nil || got == e || len(got.Holders) != 1 {

@@ -84,8 +84,8 @@ type Lines struct {
 
 // Kind is what asks have in common that may be attempts of one acquire.
 type Kind struct {
-	Mode  driver.Mode
 	Limit int
+	Mode  driver.Mode
 	Fair  bool
 }
 
@@ -109,8 +109,6 @@ type Waiter struct {
 	// Interrupt, if any, makes a Turn fail with ErrInterrupted. It may be set before
 	// each Turn.
 	Interrupt <-chan struct{}
-	// AskWithin, if any, is the longest pause after a refusal. It may be set before each.
-	AskWithin time.Duration
 	// Data is the user's.
 	Data any
 	// AtOnce: its first attempt does not wait for its turn. It may repeat one that was
@@ -118,31 +116,32 @@ type Waiter struct {
 	AtOnce bool
 
 	// Guarded by Lines.mu.
-	present bool // not away
-	asking  bool // it was told to ask, and has no answer yet
-	invited bool // to ask
-	kept    bool // the last answer confirmed the place
-	tried   bool // it has asked for a place, or was found to have one
-	placed  bool // and the last refusal gave it one
-	last    bool // it has made its last ask
-	bySelf  bool // a hold of its own lock ID was in its way when it was refused last
-	aside   bool // and it stands behind others: see stepAside
-	waits   bool // it was refused, or came after another
+	present bool  // not away
+	asking  bool  // it was told to ask, and has no answer yet
+	invited bool  // to ask
+	kept    bool  // the last answer confirmed the place
+	tried   bool  // it has asked for a place, or was found to have one
+	placed  bool  // and the last refusal gave it one
+	carried bool  // its last ask had the place, and no other head has taken that over since
+	last    bool  // it has made its last ask
+	bySelf  bool  // a hold of its own lock ID was in its way when it was refused last
+	aside   bool  // and it stands behind others: see stepAside
+	waits   bool  // it was refused, or came after another
+	silent  int32 // asks without an answer since the last one
 
 	ls      *Lines
 	wake    chan struct{} // it is invited, or the wait is over; made by Turn
 	askedAt time.Duration // by the clock
 
 	// Guarded by Lines.mu.
-	line   *line          // nil: it is in none
-	over   error          // why its wait is over
-	askAt  time.Duration  // when it asks without an invitation
-	asked  driver.PlaceID // the place that the last ask had
-	silent int            // asks without an answer since the last one
-	since  time.Duration  // when it began to wait
-	ranAt  time.Duration  // what line.ran was when it came
-	away   *time.Timer
-	pace   *pace // nil: it was not refused yet, and always answered
+	line  *line          // nil: it is in none
+	over  error          // why its wait is over
+	askAt time.Duration  // when it asks without an invitation
+	asked driver.PlaceID // the place that the last ask had
+	since time.Duration  // when it began to wait
+	ranAt time.Duration  // what line.ran was when it came
+	away  *time.Timer
+	pace  *pace // nil: it was not refused yet, and always answered
 }
 
 // Ask is one ask of the store.
@@ -294,7 +293,7 @@ func (w *Waiter) begin(now time.Duration, over error) (Ask, error) {
 		}
 		ask.Within = min(ask.Within, max(w.Kind.placeTTL()/4<<min(lost, 4), 2*w.ls.took))
 	}
-	w.asked = ask.Place
+	w.carried = !ask.Place.IsZero()
 	return ask, nil
 }
 
@@ -317,8 +316,9 @@ func (w *Waiter) answer(err error, silent bool, now time.Duration) {
 }
 
 // Refused notes a refusal. ahead is who is served before the waiter as far as it is known,
-// and then its own place, if that is known: at least e.Ahead.
-func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place) {
+// and then its own place, if that is known: at least e.Ahead. most, if it is not 0, is the
+// longest pause before it asks again.
+func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place, most time.Duration) {
 	ls := w.ls
 	ls.mu.Lock()
 	l := w.line
@@ -330,7 +330,7 @@ func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place) {
 	w.answer(e, false, now)
 	l.refusal = e
 	w.waitFrom(now)
-	hasPlace := !w.asked.IsZero() && e.Position != driver.NoPlace
+	hasPlace := w.carried && e.Position != driver.NoPlace
 	w.kept, w.placed = hasPlace, hasPlace
 	ls.watch(l)
 	l.comeBack(e.Holders)
@@ -345,8 +345,8 @@ func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place) {
 	l.invitePlaces(now)
 	w.askAt = never
 	pause := l.pause(w, e, now)
-	if w.AskWithin != 0 {
-		pause = min(pause, w.AskWithin)
+	if most != 0 {
+		pause = min(pause, most)
 	}
 	if pause != never {
 		w.askAt = now + pause
@@ -359,7 +359,7 @@ func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place) {
 func (l *line) pause(w *Waiter, e *driver.HeldError, now time.Duration) time.Duration {
 	ls := l.ls
 	switch {
-	case w.tried && w.asked.IsZero():
+	case w.tried && !w.carried:
 		return 0 // it has a place, and has to ask with it
 	case l.head != w && w.tried:
 		return w.Kind.placeTTL() / 4 // it keeps its place
@@ -379,7 +379,7 @@ func (l *line) pause(w *Waiter, e *driver.HeldError, now time.Duration) time.Dur
 			pause = (now + p.lookouts.Next()).Truncate(wakeInterval) + wakeInterval - now
 		}
 	}
-	pause = p.nextPause(w.Kind, !w.asked.IsZero(), e, pause, soonest, most)
+	pause = p.nextPause(w.Kind, w.carried, e, pause, soonest, most)
 	return min(pause, hint(e), l.untilPlace(w, now))
 }
 
@@ -429,8 +429,8 @@ func (w *Waiter) Granted() error {
 		now = ls.Scope.Clock() // else nobody needs it
 	}
 	var drop Dropped
-	if !w.asked.IsZero() && w.asked == w.Place { // else another head has taken it over
-		drop = w.dropped(w.asked)
+	if w.carried {
+		drop = w.dropped(w.Place)
 		drop.Taken = true
 		w.tried = false
 	}

@@ -138,7 +138,7 @@ func (r *room) ends(w *waitline.Waiter, want error) {
 func refused(w *waitline.Waiter, position int, ahead ...driver.Place) {
 	e := &driver.HeldError{Resource: "r", RetryAfter: driver.Forever, Position: position, Waiters: 1}
 	e.Holders = []driver.Status{{LockID: "holder", Left: driver.Forever}}
-	w.Refused(e, ahead)
+	w.Refused(e, ahead, 0)
 	synctest.Wait()
 }
 
@@ -373,12 +373,12 @@ func TestStepAside(t *testing.T) {
 			r.traits = driver.Traits{}
 			a := r.join(exclusive, "a", nil)
 			r.ask(a, 0)
-			a.Refused(bySelf, nil)
+			a.Refused(bySelf, nil, 0)
 			r.rest(time.Millisecond, a) // there is nobody to let pass
 			r.Wake("r")
 			r.ask(a, 0)
 			b := r.join(exclusive, "b", atOnce)
-			a.Refused(bySelf, nil)
+			a.Refused(bySelf, nil, 0)
 			line := []*waitline.Waiter{r.join(exclusive, "c", nil), a, r.join(exclusive, "a", nil)}
 			r.ask(b, 0)
 			if ends == "grant" {
@@ -403,7 +403,7 @@ func TestPlaceOfOneThatStepsAside(t *testing.T) {
 		r := newRoom(t, 1)
 		a, b := r.join(fair, "a", nil), r.join(fair, "b", nil)
 		first := r.ask(a, 0).Place
-		a.Refused(&driver.HeldError{BySelf: true, Position: driver.NoPlace, Holders: []driver.Status{{LockID: "a", Left: 1}}}, nil)
+		a.Refused(&driver.HeldError{BySelf: true, Position: driver.NoPlace, Holders: []driver.Status{{LockID: "a", Left: 1}}}, nil, 0)
 		if r.ask(b, 0).Place != first {
 			t.Error("b has not taken over the place")
 		}

@@ -167,7 +167,7 @@ func TestWatchHangs(t *testing.T) {
 			other := &waitline.Waiter{Resource: "other", Timeout: time.Second}
 			r.Join(other)
 			r.ask(a, 0)
-			a.Refused(&driver.HeldError{RetryAfter: time.Second, Position: driver.NoPlace}, nil)
+			a.Refused(&driver.HeldError{RetryAfter: time.Second, Position: driver.NoPlace}, nil, 0)
 			r.rest(time.Second, a)
 			r.ask(a, 2*time.Millisecond)
 			refused(a, driver.NoPlace)
@@ -254,7 +254,7 @@ func TestLineIsUsedAgain(t *testing.T) {
 					t.Error("it asks with a place")
 				}
 				r.traits.Notifies = false
-				b.Refused(&driver.HeldError{RetryAfter: driver.Forever, Position: driver.NoPlace}, nil)
+				b.Refused(&driver.HeldError{RetryAfter: driver.Forever, Position: driver.NoPlace}, nil, 0)
 			}
 			refused(a, 0)
 			r.rest(time.Millisecond, b)
@@ -276,7 +276,7 @@ func TestLineIsUsedAgain(t *testing.T) {
 			r.traits.Notifies = false
 			b = r.join(exclusive, "b", nil)
 			_, _ = turn(b, 0)
-			b.Refused(&driver.HeldError{RetryAfter: driver.Forever, Position: driver.NoPlace}, nil)
+			b.Refused(&driver.HeldError{RetryAfter: driver.Forever, Position: driver.NoPlace}, nil, 0)
 			r.rest(time.Millisecond, b)
 			if err := <-waits; err != nil && !errors.Is(err, waitline.ErrForgotten) { // nil: the signal was first
 				t.Fatal(err)
