@@ -182,12 +182,30 @@ func TestEnds(t *testing.T) {
 			}
 		})
 	}
+	bubble(t, "no answer at the end", func(t *testing.T) {
+		r := newRoom(t)
+		r.Add(cleanup.Orphan{Ref: ref("r"), Attempts: 1, Until: until})
+		time.Sleep(until - 12*time.Second)
+		r.grant(ref("r")) // it would live for as long again
+		r.answers(silent)
+		time.Sleep(30 * time.Second)
+		r.kept(1)
+		r.answers(r.release)
+		time.Sleep(10 * time.Second)
+		r.kept(0)
+		if len(r.holds) != 0 {
+			t.Error("the hold is left")
+		}
+	})
 	bubble(t, "nobody answers", func(t *testing.T) {
 		r := newRoom(t)
 		r.send = silent
 		r.Add(cleanup.Orphan{Ref: ref("a"), Until: until})
 		r.Add(cleanup.Orphan{Ref: ref("b"), Until: until, Endless: true})
+		r.Add(cleanup.Orphan{Ref: ref("c"), Attempts: 1, Until: until})
 		time.Sleep(until + 10*time.Second)
+		r.kept(2)
+		time.Sleep(until)
 		r.kept(1)
 		time.Sleep(time.Hour)
 		r.kept(1)

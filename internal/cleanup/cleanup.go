@@ -4,7 +4,8 @@
 // An acquire whose caller has given up leaves an orphan: it may have been granted, or may
 // still be on its way. A Cleaner releases it by its hold ID, again and again, until the
 // release finds it or it no longer can block: after its TTL and its takeover delay, of each
-// 5 minutes at most. An acquire that arrives later still lives for one TTL at most.
+// 5 minutes at most, and without an answer for as long again. An acquire that arrives later
+// still lives for one TTL at most.
 //
 // All methods may be called concurrently. None calls the store or the functions of Config
 // under the mutex.
@@ -485,8 +486,12 @@ func (c *Cleaner) over(o *orphan, sent, now time.Duration) bool {
 		o.due = now + time.Duration(2*o.asks)*storecall.RetryFirst
 		return o.ended() || o.asks >= closingAsks || now >= o.last
 	}
+	last := o.Until
+	if o.ends != byAnswer {
+		last += o.Until - o.From // what arrived just before lives as long again
+	}
 	switch {
-	case !o.answered() && (o.Endless || sent < o.Until):
+	case !o.answered() && (o.Endless || sent < last):
 		o.due = now
 	case o.ended() && o.ends == byFinding && now < o.Until:
 		// A copy of the request, made on the way to the store, may still arrive.
