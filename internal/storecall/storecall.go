@@ -35,26 +35,25 @@ type Context struct {
 
 // made returns the context, which it makes if need be. c.mu is held.
 func (c *Context) made() context.Context {
-	if c.ctx != nil {
-		return c.ctx
+	if c.ctx == nil {
+		parent := context.WithoutCancel(c.Parent)
+		if !c.Detached {
+			parent = Uncaused{c.Parent}
+		}
+		if c.By != 0 && c.By != Never {
+			c.Timeout = min(c.Timeout, max(c.By-c.Scope.Clock(), LastChance))
+		}
+		ctx, cancel := context.WithTimeout(parent, c.Timeout)
+		c.ctx, c.cancel = ctx, cancel
+		if !c.Detached {
+			stop := context.AfterFunc(c.Scope.Life, cancel)
+			c.cancel = func() { stop(); cancel() }
+		}
 	}
-	parent := context.WithoutCancel(c.Parent)
-	if !c.Detached {
-		parent = Uncaused{c.Parent}
-	}
-	if c.By != 0 && c.By != Never {
-		c.Timeout = min(c.Timeout, max(c.By-c.Scope.Clock(), LastChance))
-	}
-	ctx, cancel := context.WithTimeout(parent, c.Timeout)
-	c.ctx, c.cancel = ctx, cancel
-	if !c.Detached {
-		stop := context.AfterFunc(c.Scope.Life, cancel)
-		c.cancel = func() { stop(); cancel() }
-	}
-	if c.ended {
+	if c.ended || !c.Detached && c.Scope.Life.Err() != nil { // AfterFunc cancels it a moment later
 		c.cancel()
 	}
-	return ctx
+	return c.ctx
 }
 
 // End frees what the context holds, and returns the call's error. If the time-out was over,
