@@ -134,12 +134,11 @@ type Waiter struct {
 	askedAt time.Duration // by the clock
 
 	// Guarded by Lines.mu.
-	line  *line          // nil: it is in none
-	over  error          // why its wait is over
-	askAt time.Duration  // when it asks without an invitation
-	asked driver.PlaceID // the place that the last ask had
-	since time.Duration  // when it began to wait
-	ranAt time.Duration  // what line.ran was when it came
+	line  *line         // nil: it is in none
+	over  error         // why its wait is over
+	askAt time.Duration // when it asks without an invitation
+	since time.Duration // when it began to wait
+	ranAt time.Duration // what line.ran was when it came
 	away  *time.Timer
 	pace  *pace // nil: it was not refused yet, and always answered
 }
