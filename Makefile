@@ -63,15 +63,15 @@ test-nightly: ## the thorough tests with the newest OpenSearch, where its tests 
 # of them: the commit chooses, so that all run every few commits. Each package with tests is in
 # one of their FOLDERS.
 part-1 = fuzz thorough FUZZTIME=50000x FOLDERS='server(/.*)?|fence/.*'
-part-2 = programs crash chaos thorough PROGRAMS=30s KILLS=300 ROUNDS=60 FOLDERS='\.|(adapt|driver|examples|internal|memlock|observe|sqlitelock)(/.*)?'
-part-3 = interop-mongolock interop-mongodoc thorough RACES=5000 FOLDERS='compat/mongo-lock|mongolock(/fence|/integration(/fence|/dropin)?)?'
-part-4 = interop-eslock clients alerts thorough RACES=5000 FOLDERS='(otel|prom)holdfast|lab/(adapters|explore|figures|install|internal|interop|modcheck|observe|outsider|pictures|portable|printed|proxy|release|suite|transcript)(/.*)?'
+part-2 = programs crash chaos thorough PROGRAMS=30s KILLS=300 ROUNDS=60 FOLDERS='\.|(adapt|docs/examples|driver|internal|memlock|metrics/observe|sqlitelock)(/.*)?'
+part-3 = interop-mongolock interop-mongodoc thorough RACES=5000 FOLDERS='mongolock/compat/mongo-lock|mongolock(/fence|/integration(/fence|/dropin)?)?'
+part-4 = interop-eslock clients alerts thorough RACES=5000 FOLDERS='metrics/(otel|prom)holdfast|lab/(adapters|explore|figures|install|internal|interop|modcheck|observe|outsider|pictures|portable|printed|proxy|release|suite|transcript)(/.*)?'
 part-5 = faults bench-small RUN=TestFaults STORE=sqlite,redis,mongodb,serve
 part-6 = faults release-check packages packages-check RUN=TestFaults ONLY=linux_amd64 STORE=elasticsearch,opensearch-cluster,redis-sentinel,redis-sentinel-replica,postgres-standby,mongodoc-ttl,mongodoc-value,serve-sqlite
 part-7 = faults thorough RUN=TestFaults STORE=postgres,opensearch,mongodoc-flag,serve-redis FOLDERS='lab/(campaign|queue|openapi)(/.*)?'
 part-8 = thorough FOLDERS='(pglock|redislock)(/.*)?|lab/recipes'
-part-9 = thorough FOLDERS='(eslock|compat/es-distributed-lock)(/.*)?|lab/linear'
-part-10 = thorough FOLDERS='compat/mongodoc|mongolock/integration/mongodoc|httplock(/.*)?|lab/(httpfence|engines)'
+part-9 = thorough FOLDERS='eslock(/.*)?|lab/linear'
+part-10 = thorough FOLDERS='mongolock/compat/mongodoc|mongolock/integration/mongodoc|httplock(/.*)?|lab/(httpfence|engines)'
 part-11 = thorough FOLDERS='lab/mutants'
 part-12 = thorough FOLDERS='cmd/.*|lab/browser'
 part: ## one of the twelve parts of what takes long: make part N=7

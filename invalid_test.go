@@ -220,7 +220,7 @@ func operations(t *testing.T, c *holdfast.Client) iter.Seq2[string, error] {
 func FuzzLockNames(f *testing.F) {
 	for _, s := range []string{
 		"r", "a/b", "$set.x", " ", "'; drop table holds; --", "€ ünïcode 🔒", "a\x00b", "\xff\xfe", "\u202e", "a\nb\r\t",
-		strings.Repeat("x", 1024), strings.Repeat("é", 513), `{"a":"b"}`, "%zz", "..", "\\",
+		"\v", "\xf2", "é\"\xa9é", strings.Repeat("x", 1024), strings.Repeat("é", 513), `{"a":"b"}`, "%zz", "..", "\\",
 	} {
 		f.Add(s, "id", "owner")
 		f.Add("r", s, s)

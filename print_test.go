@@ -26,7 +26,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/observe"
+	"github.com/holdfast-go/holdfast/metrics/observe"
 )
 
 // Nothing that is exported prints a hold ID or a password, or is read as it changes.

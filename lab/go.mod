@@ -12,7 +12,7 @@ replace github.com/holdfast-go/holdfast/redislock => ../redislock
 
 replace github.com/holdfast-go/holdfast/internal/mongokit => ../internal/mongokit
 
-replace github.com/holdfast-go/holdfast/compat/mongodoc => ../compat/mongodoc
+replace github.com/holdfast-go/holdfast/mongolock/compat/mongodoc => ../mongolock/compat/mongodoc
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
@@ -22,10 +22,10 @@ require (
 	github.com/elastic/go-elasticsearch/v8 v8.19.7
 	github.com/elastic/go-elasticsearch/v9 v9.5.2
 	github.com/holdfast-go/holdfast v0.0.0
-	github.com/holdfast-go/holdfast/compat/mongo-lock v0.0.0-00010101000000-000000000000
-	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0
 	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
+	github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock v0.0.0-00010101000000-000000000000
+	github.com/holdfast-go/holdfast/mongolock/compat/mongodoc v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/opensearch-project/opensearch-go/v4 v4.8.1
@@ -85,7 +85,7 @@ require (
 	modernc.org/sqlite v1.55.0
 )
 
-replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../compat/mongo-lock
+replace github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock => ../mongolock/compat/mongo-lock
 
 replace github.com/holdfast-go/holdfast/pglock => ../pglock
 

@@ -53,7 +53,7 @@ func (s *Store) Init(ctx context.Context) error {
 func (s *Store) ensureLayout(ctx context.Context) error {
 	name, ok, err := s.coll.Kind(ctx)
 	if ok && name != "" {
-		return s.coll.Unusable(fmt.Sprintf("its documents are locks of another layout: use package compat/mongodoc, or layout=%s in the URL", name), nil)
+		return s.coll.Unusable(fmt.Sprintf("its documents are locks of another layout: use package mongolock/compat/mongodoc, or layout=%s in the URL", name), nil)
 	}
 	return err
 }
@@ -65,7 +65,7 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 	}
 	for _, index := range there {
 		if index.Removes() && index.IsOn("lockedAt") {
-			return s.coll.Unusable(fmt.Sprintf("its index %q is that of locks of another layout: use package compat/mongodoc, or layout=ttl in the URL",
+			return s.coll.Unusable(fmt.Sprintf("its index %q is that of locks of another layout: use package mongolock/compat/mongodoc, or layout=ttl in the URL",
 				index.Name), nil)
 		}
 		if index.Removes() && oursField(index.Field()) {

@@ -52,11 +52,11 @@ type Options struct {
 	// OwnLimits makes the limit of each shared request alone decide, whatever the limits of
 	// the holds are. The store then neither writes limits nor shows them: those of shared
 	// holds are driver.LimitUnknown. A program with a wrong limit, or without one, takes the
-	// permits of others. It is for compat/mongo-lock, which promises this to its callers.
+	// permits of others. It is for mongolock/compat/mongo-lock, which promises this to its callers.
 	OwnLimits bool
 	// ExactRenewals moves the end of a renewed hold to now + TTL even if that is earlier. A
 	// renewal that arrives late, or a late copy of one, can then shorten a lease. It is for
-	// compat/mongo-lock, which promises this to its callers.
+	// mongolock/compat/mongo-lock, which promises this to its callers.
 	ExactRenewals bool
 }
 

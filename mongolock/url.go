@@ -111,7 +111,7 @@ func parseURL(u *url.URL) (t target, err error) {
 	if values.Has("layout") {
 		var known bool
 		if t.layout, known = mongokit.Layouts[values.Get("layout")]; !known || len(values["layout"]) != 1 {
-			return fail("parameter \"layout\" must name one of the layouts that are linked in: %q (import compat/mongodoc)",
+			return fail("parameter \"layout\" must name one of the layouts that are linked in: %q (import mongolock/compat/mongodoc)",
 				slices.Sorted(maps.Keys(mongokit.Layouts)))
 		}
 		ours = append(ours, "layout")

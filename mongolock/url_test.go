@@ -47,7 +47,7 @@ func TestOpenRefuses(t *testing.T) {
 		"mongodb://u:secret@h/app?connectTimeoutMS=secret":   "mongodb URL",
 		"mongodb://u:secret@h/app?authMechanism=secret":      "mongodb URL",
 		"mongodb://h/app?collection=%zz":                     "escaped",
-		"mongodb://u:secret@h/app?layout=flag":               "compat/mongodoc",
+		"mongodb://u:secret@h/app?layout=flag":               "mongolock/compat/mongodoc",
 		"mongodb://u:secret@h/app?timeout=30s":               `unknown parameter "timeout"`,
 		"mongodb://u:7777/secret@h/app":                      "%2F",
 		"mongodb://u:7777?secret@h/app":                      "%3F",

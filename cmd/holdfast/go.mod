@@ -10,8 +10,8 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/creack/pty v1.1.24
 	github.com/gdamore/tcell/v3 v3.6.0
-	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
+	github.com/holdfast-go/holdfast/mongolock/compat/mongodoc v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/holdfast-go/holdfast/server v0.0.0
@@ -70,6 +70,6 @@ replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
 
-replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
+replace github.com/holdfast-go/holdfast/mongolock/compat/mongodoc => ../../mongolock/compat/mongodoc
 
 replace github.com/holdfast-go/holdfast/server => ../../server

@@ -113,9 +113,9 @@ replace github.com/holdfast-go/holdfast/lab => ../
 
 replace github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mongokit
 
-replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../../compat/mongo-lock
+replace github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock => ../../mongolock/compat/mongo-lock
 
-replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
+replace github.com/holdfast-go/holdfast/mongolock/compat/mongodoc => ../../mongolock/compat/mongodoc
 
 replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/eslock"
+	lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/lab/esnode"
 )
 

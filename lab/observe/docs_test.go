@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/observe"
+	"github.com/holdfast-go/holdfast/metrics/observe"
 )
 
 // The table of docs/observe.md has each metric, with its name in Prometheus, its type, unit

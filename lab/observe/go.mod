@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/holdfast-go/holdfast v0.0.0
-	github.com/holdfast-go/holdfast/otelholdfast v0.0.0-00010101000000-000000000000
-	github.com/holdfast-go/holdfast/promholdfast v0.0.0
+	github.com/holdfast-go/holdfast/metrics/otelholdfast v0.0.0-00010101000000-000000000000
+	github.com/holdfast-go/holdfast/metrics/promholdfast v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
@@ -120,8 +120,8 @@ require (
 
 replace github.com/holdfast-go/holdfast => ../../
 
-replace github.com/holdfast-go/holdfast/otelholdfast => ../../otelholdfast
+replace github.com/holdfast-go/holdfast/metrics/otelholdfast => ../../metrics/otelholdfast
 
-replace github.com/holdfast-go/holdfast/promholdfast => ../../promholdfast
+replace github.com/holdfast-go/holdfast/metrics/promholdfast => ../../metrics/promholdfast
 
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock

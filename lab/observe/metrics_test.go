@@ -12,8 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/observe/scenario"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/observe"
-	"github.com/holdfast-go/holdfast/otelholdfast"
+	"github.com/holdfast-go/holdfast/metrics/observe"
+	"github.com/holdfast-go/holdfast/metrics/otelholdfast"
 )
 
 // OpenTelemetry's exporter for Prometheus gives all metrics the names that they have in

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/observe/scenario"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/observe"
-	"github.com/holdfast-go/holdfast/promholdfast"
+	"github.com/holdfast-go/holdfast/metrics/observe"
+	"github.com/holdfast-go/holdfast/metrics/promholdfast"
 )
 
 // scrape asks the registry by HTTP, as Prometheus does.

@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/lab/observe/scenario"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/otelholdfast"
+	"github.com/holdfast-go/holdfast/metrics/otelholdfast"
 )
 
 // recorder has the spans that have ended.

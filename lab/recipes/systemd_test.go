@@ -116,7 +116,7 @@ func TestUnits(t *testing.T) {
 }
 
 // packaged has the units that the packages install.
-const packaged = "../../packaging/systemd"
+const packaged = "../../cmd/holdfast/packaging/systemd"
 
 // systemd finds nothing wrong with the units of the server.
 func TestServerUnits(t *testing.T) {

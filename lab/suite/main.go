@@ -82,11 +82,11 @@ var (
 	everywhere = regexp.MustCompile("")
 	// heavy are modules whose tests compile libraries for minutes. A quick run leaves
 	// them out.
-	heavy = []string{"otelholdfast", "promholdfast", "lab/adapters", "lab/browser", "lab/observe"}
+	heavy = []string{"metrics/otelholdfast", "metrics/promholdfast", "lab/adapters", "lab/browser", "lab/observe"}
 	// shared matches folders in which goroutines share state. A quick run uses the race
 	// detector, which makes tests several times as slow, only there: behind the other
 	// tests a server decides, and the code that asks it is the same.
-	shared = regexp.MustCompile(`^(\.|adapt|driver|fence|httplock|internal|memlock|observe|server|sqlitelock)(/|$)`)
+	shared = regexp.MustCompile(`^(\.|adapt|driver|fence|httplock|internal|memlock|metrics/observe|server|sqlitelock)(/|$)`)
 )
 
 // run runs the tests of the folders that match, in all modules. A quick run does with

@@ -40,7 +40,7 @@ func examples(folder string) (map[string]string, error) {
 
 // programs adds the main.go of each program in the folder examples, by its folder.
 func programs(root string, code map[string]string) error {
-	files, err := filepath.Glob(filepath.Join(root, "examples", "*", "main.go"))
+	files, err := filepath.Glob(filepath.Join(root, "docs", "examples", "*", "main.go"))
 	if err != nil {
 		return err
 	}

@@ -153,10 +153,10 @@ func TestA() { println() }
 	}
 
 	const program = "package main\n"
-	if err := os.MkdirAll(filepath.Join(folder, "examples", "b"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(folder, "docs", "examples", "b"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "examples", "b", "main.go"), []byte(program), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "docs", "examples", "b", "main.go"), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := programs(folder, got); err != nil || got["examples/b"] != program {

@@ -5,10 +5,10 @@ go 1.26.0
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0 // indirect
 	github.com/holdfast-go/holdfast v0.0.0
-	github.com/holdfast-go/holdfast/compat/mongo-lock v0.0.0-00010101000000-000000000000
-	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0
 	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
+	github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock v0.0.0-00010101000000-000000000000
+	github.com/holdfast-go/holdfast/mongolock/compat/mongodoc v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/redis/go-redis/v9 v9.19.0 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
@@ -51,11 +51,11 @@ require github.com/holdfast-go/holdfast/lab v0.0.0
 
 replace (
 	github.com/holdfast-go/holdfast => ../../
-	github.com/holdfast-go/holdfast/compat/mongo-lock => ../../compat/mongo-lock
-	github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
 	github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mongokit
 	github.com/holdfast-go/holdfast/lab => ../../lab
 	github.com/holdfast-go/holdfast/mongolock => ..
+	github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock => ../compat/mongo-lock
+	github.com/holdfast-go/holdfast/mongolock/compat/mongodoc => ../compat/mongodoc
 	github.com/holdfast-go/holdfast/pglock => ../../pglock
 	github.com/holdfast-go/holdfast/redislock => ../../redislock
 	github.com/holdfast-go/holdfast/server => ../../server

@@ -50,11 +50,11 @@ require github.com/holdfast-go/holdfast/lab v0.0.0
 
 replace (
 	github.com/holdfast-go/holdfast => ../../
-	github.com/holdfast-go/holdfast/compat/mongo-lock => ../../compat/mongo-lock
-	github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
 	github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mongokit
 	github.com/holdfast-go/holdfast/lab => ../../lab
 	github.com/holdfast-go/holdfast/mongolock => ../../mongolock
+	github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock => ../../mongolock/compat/mongo-lock
+	github.com/holdfast-go/holdfast/mongolock/compat/mongodoc => ../../mongolock/compat/mongodoc
 	github.com/holdfast-go/holdfast/pglock => ..
 	github.com/holdfast-go/holdfast/redislock => ../../redislock
 	github.com/holdfast-go/holdfast/server => ../../server

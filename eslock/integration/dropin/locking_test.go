@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 )
 
 const (

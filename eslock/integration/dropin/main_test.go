@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/eslock"
+	lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/lab/esnode"
 	"github.com/holdfast-go/holdfast/lab/interop/oldeslock"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/olivere/elastic/v7"
 
-	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
+	lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 )
 
 // performer lets a client of olivere/elastic send what Holdfast asks for.

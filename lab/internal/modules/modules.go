@@ -34,7 +34,7 @@ type Module struct {
 
 // Released reports whether the module gets tags: all but the tests and the examples do.
 func (m Module) Released() bool {
-	return m.Dir != "examples" && m.Dir != "lab" && !strings.HasPrefix(m.Dir, "lab/") && path.Base(m.Dir) != "integration"
+	return m.Dir != "docs/examples" && m.Dir != "lab" && !strings.HasPrefix(m.Dir, "lab/") && path.Base(m.Dir) != "integration"
 }
 
 // Tag is the git tag of a version of the module, as the go command expects it.

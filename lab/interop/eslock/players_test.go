@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/lab/interop/oldeslock"
 )
 

@@ -12,11 +12,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/engines"
 	"github.com/holdfast-go/holdfast/lab/interop/oldmongodoc"
 	"github.com/holdfast-go/holdfast/lab/interop/referee"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
 // arena is a collection in which two old programs and two of Holdfast's stores

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/interop/oldmongolock"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 // ask is one try to get a resource. The limit is for shared locks; 0 is none.

@@ -14,9 +14,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/engines"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 // A server that is gone is no answer, whatever is asked.

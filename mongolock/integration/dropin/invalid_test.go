@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/driver"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 func TestUnlock(t *testing.T) {

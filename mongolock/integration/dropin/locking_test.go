@@ -9,7 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 func TestXLock(t *testing.T) {

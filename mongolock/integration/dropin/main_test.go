@@ -10,9 +10,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.uber.org/goleak"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/lab/engines"
 	"github.com/holdfast-go/holdfast/lab/interop/oldmongolock"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 // No client of the drop-in is ever closed: it must leave nothing behind.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/lab/interop/oldmongolock"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 func (f *fixture) oldX(resource, lockID string, ttl time.Duration) {

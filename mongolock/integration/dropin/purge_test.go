@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 func (f *fixture) purge(wanted ...string) []lock.LockStatus {

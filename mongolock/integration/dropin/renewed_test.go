@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/lab/engines"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 // after is a client of the drop-in that has found its indexes, and does something

@@ -6,8 +6,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/lab/engines"
+	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
 // A lock that is taken inside a transaction of the caller's is no part of it.

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/lab/interop/oldmongodoc"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
 // program is an old program of the layout.

@@ -7,9 +7,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/ask"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
 // damages are for all layouts, and for some.

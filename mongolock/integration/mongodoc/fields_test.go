@@ -7,10 +7,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/ask"
 	"github.com/holdfast-go/holdfast/lab/engines"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
 // until is what old programs take the end of a hold to be.

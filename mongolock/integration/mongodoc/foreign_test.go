@@ -9,9 +9,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/ask"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
 func renew(t testing.TB, s driver.Store, ref driver.HoldRef, ttl time.Duration) error {

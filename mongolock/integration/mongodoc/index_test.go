@@ -9,9 +9,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/ask"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
 func makeIndex(t testing.TB, coll *mongo.Collection, opts *options.IndexOptionsBuilder) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/ask"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 

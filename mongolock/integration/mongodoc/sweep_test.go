@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/lab/ask"
 	"github.com/holdfast-go/holdfast/lab/engines"
+	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
 // A sweep that may delete so many records deletes no more and says that it stopped.

@@ -4,13 +4,13 @@ import (
 	"net/url"
 	"slices"
 
-	_ "github.com/holdfast-go/holdfast/compat/mongodoc" // layouts in mongodb's URLs
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs
 	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
+	_ "github.com/holdfast-go/holdfast/mongolock/compat/mongodoc" // layouts in mongodb's URLs
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/sqlitelock"

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/otelholdfast"
-	"github.com/holdfast-go/holdfast/promholdfast"
+	"github.com/holdfast-go/holdfast/metrics/otelholdfast"
+	"github.com/holdfast-go/holdfast/metrics/promholdfast"
 	_ "github.com/holdfast-go/holdfast/sqlitelock"
 )
 
