@@ -17,7 +17,7 @@
 // the files with those that were opened (file.go).
 //
 // The store's clock is that of the host, and on Linux changes of the wall clock do
-// not move it: see docs/adr/0003.
+// not move it (DESIGN.md, SQLite).
 package sqlitelock
 
 import (

@@ -1,4 +1,5 @@
-// Package clock is the clock of deadlines on the holder's machine: docs/adr/0006.
+// Package clock is the clock of deadlines on the holder's machine. It counts the
+// time that the machine sleeps.
 package clock
 
 import "time"

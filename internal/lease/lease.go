@@ -2,9 +2,9 @@
 // before the store can grant the resource to another.
 //
 // A hold is lost at its deadline, which is a margin before its end in the store, unless a
-// renewal moves it: docs/adr/0015. Leases has one timer. Each time it fires, tick loses what
-// is past its deadline and sends the renewals that are due. Each batch of them has its own
-// goroutine, so a store that hangs delays neither the timer nor other batches. The answers
+// renewal moves it (DESIGN.md, Client). Leases has one timer. Each time it fires, tick loses
+// what is past its deadline and sends the renewals that are due. Each batch of them has its
+// own goroutine, so a store that hangs delays neither the timer nor other batches. The answers
 // arrive in answered, which moves the deadline, notes a failure, or loses the hold.
 //
 // All methods may be called concurrently. None calls the store or the user's code under the

@@ -18,7 +18,8 @@ const Never = time.Duration(1<<63 - 1)
 
 // Context is the context of one call. It ends with Parent and with Life, unless it is
 // detached, and after Timeout. It makes the contexts that this takes when the store asks for
-// a channel or polls the error, and a store in memory does neither: docs/adr/0018.
+// a channel or polls the error. A store in memory does neither, and a lock there would take
+// twice as long if they were made at once.
 type Context struct {
 	Parent   context.Context
 	Scope    *Scope

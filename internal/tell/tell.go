@@ -4,8 +4,7 @@ package tell
 import "sync"
 
 // Queue makes calls in the order in which they came. Its goroutine does nothing else, and
-// exists while there is anything to call: docs/adr/0019. Set the fields before the first
-// call of a method.
+// exists while there is anything to call. Set the fields before the first call of a method.
 type Queue struct {
 	// Most is how many calls may wait. Further calls are left out.
 	Most int

@@ -104,7 +104,7 @@ func queueOf(ctx context.Context, name string, store driver.Store) (results []re
 }
 
 // renewalLimit is how much longer a renewal may take beside those who wait. SQLite and
-// PostgreSQL decode the queue for each of them; ADR 25 has the figures.
+// PostgreSQL decode the queue for each of them.
 var renewalLimit = map[string]float64{"memory": 2, "SQLite": 10, "Redis": 3, "PostgreSQL": 4, "MongoDB": 2}
 
 func queueRenewals(ctx context.Context, name string, store driver.Store) []result {

@@ -47,7 +47,7 @@ func measureServeEtcd(ctx context.Context, dir string) []result {
 			ours, theirs := rates[2*i], rates[2*i+1]
 			all = append(all, result{
 				What:  fmt.Sprintf("holdfast serve on PostgreSQL, Lock and Unlock per those of etcd%s, %s", what, workersOf(workers)),
-				Value: medianRatio(ours, theirs), Figure: true, // see ADR 37
+				Value: medianRatio(ours, theirs), Figure: true, // see DESIGN.md, Server
 				Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; both flush to the same disk, pool_max_conns=%s, etcd without users",
 					serveRounds, median(ours), median(theirs), etcdPool),
 				Points: []results.Point{
