@@ -102,7 +102,7 @@ fuzz: ## every fuzz target for FUZZTIME (1000000x) tries
 			done); \
 	done
 
-# Of a scenario in docs/scenarios.md, what is named after it: tests, and subtests of the suites, in every store.
+# Of a scenario in docs/dev/scenarios.md, what is named after it: tests, and subtests of the suites, in every store.
 SCENARIO = S0*$(or $(N),$(error N is the number of a scenario: make scenario N=7a))_
 scenario: ## the tests of scenario N, such as 5 or 7a, in every store
 	@$(SUITE) all -count=1 -run '^Test$(SCENARIO)|^Test(Conformance|Faults|Backend)/^$(SCENARIO)|^Test(Conformance|Faults)/^(opensearch|elasticsearch|flag|TTL|value)$$/^$(SCENARIO)'
@@ -136,8 +136,8 @@ faults-long: ## the same for 5 min in each STORE, about an hour in all
 
 # In the order of STORE, as tables have them.
 REPORTS ?= .cache/faults/*.json
-faults-kept: ## keeps REPORTS (.cache/faults/*.json) of campaigns as TABLE (long, copies, serve) of docs/faults.md, or one of them as its time line (LINE=true)
-	@go -C lab run ./campaign/keep $(if $(LINE),-line ../docs/faults-line.json,-to ../docs/faults.json -table '$(TABLE)') $(abspath $(wildcard $(REPORTS)))
+faults-kept: ## keeps REPORTS (.cache/faults/*.json) of campaigns as TABLE (long, copies, serve) of docs/dev/faults.md, or one of them as its time line (LINE=true)
+	@go -C lab run ./campaign/keep $(if $(LINE),-line ../docs/dev/faults-line.json,-to ../docs/dev/faults.json -table '$(TABLE)') $(abspath $(wildcard $(REPORTS)))
 	@go -C lab/figures run .
 
 soak: ## lets 200 workers take locks in four stores for SOAK (30m), and wants that they use no more in the end
@@ -147,13 +147,13 @@ engines: ## starts the servers that tests need, for work by hand, and prints the
 	@go -C lab build -o ../.cache/engines/ ./engines/up && exec .cache/engines/up
 
 bench: ## measures, compares with the targets and keeps the result in docs
-	cd lab/bench && status=0; go run . -keep ../../docs/performance.json || status=$$?; go -C ../figures run . && exit $$status
+	cd lab/bench && status=0; go run . -keep ../../docs/dev/performance.json || status=$$?; go -C ../figures run . && exit $$status
 
 bench-serve: ## the same for holdfast serve, beside its stores and etcd
-	cd lab/bench && status=0; go run . -serve -keep ../../docs/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
+	cd lab/bench && status=0; go run . -serve -keep ../../docs/dev/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
 
 bench-dashboard: ## what it costs holdfast serve and its stores when somebody watches the dashboard; some fourteen minutes
-	cd lab/bench && status=0; go run . -dashboard -keep ../../docs/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
+	cd lab/bench && status=0; go run . -dashboard -keep ../../docs/dev/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
 
 # A measurement that nobody tries does not go on when what it measures changes.
 bench-small: ## tries each measurement in one short round, without a verdict
@@ -223,7 +223,7 @@ $(GORELEASER):
 $(SBOM):
 	CGO_ENABLED=0 GOBIN='$(CURDIR)/$(@D)' go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
-docs: ## runs the transcripts again and writes them, and the examples, into the documents; draws docs/figures and writes the tables of result files
+docs: ## runs the transcripts again and writes them, and the examples, into the documents; draws docs/dev/figures and writes the tables of result files
 	@go -C lab run ./transcript
 	@go -C lab/figures run .
 

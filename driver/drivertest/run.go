@@ -3,7 +3,7 @@ package drivertest
 import "testing"
 
 // subtest is one thing that a store must show. Those about a scenario bear its
-// number; docs/scenarios.md lists them.
+// number; docs/dev/scenarios.md lists them.
 type subtest struct {
 	name string
 	run  func(b *bench)

@@ -28,13 +28,13 @@ func numbers() (all []string) {
 	return all
 }
 
-// TestScenarios holds docs/scenarios.md to what is there.
+// TestScenarios holds docs/dev/scenarios.md to what is there.
 func TestScenarios(t *testing.T) {
 	root := filepath.Join("..", "..")
 	if _, err := os.Stat(filepath.Join(root, "go.work")); err != nil {
 		t.Skip("the table names tests of other modules: needs the repository")
 	}
-	table, err := os.ReadFile(filepath.Join(root, "docs", "scenarios.md"))
+	table, err := os.ReadFile(filepath.Join(root, "docs", "dev", "scenarios.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wrong := range judgeTable(string(table), tests) {
-		t.Error("docs/scenarios.md: " + wrong)
+		t.Error("docs/dev/scenarios.md: " + wrong)
 	}
 }
 

@@ -30,7 +30,7 @@ type Engine struct {
 	// URL is what a client connects to.
 	URL string
 	// Emulated says that the server only speaks the protocol of the real one. What
-	// it cannot show is in docs/testing.md.
+	// it cannot show is in docs/dev/testing.md.
 	Emulated bool
 }
 

@@ -24,7 +24,7 @@ type Place struct {
 }
 
 // subtest is one thing that is to be seen. Those about a scenario bear its
-// number; docs/scenarios.md lists them.
+// number; docs/dev/scenarios.md lists them.
 type subtest struct {
 	name string
 	run  func(b *bench)

@@ -1,4 +1,4 @@
-// Command figures keeps what documents show of result files: it draws the figures of docs/figures
+// Command figures keeps what documents show of result files: it draws the figures of docs/dev/figures
 // and writes the tables. With -check it changes nothing and fails on a difference.
 package main
 
@@ -33,7 +33,7 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
-	docs := filepath.Join(root, "docs")
+	docs := filepath.Join(root, "docs", "dev")
 	made, err := figures(docs)
 	if err != nil {
 		return err
@@ -51,12 +51,12 @@ func run(ctx context.Context, check bool) error {
 			return err
 		case err == nil && bytes.Equal(old, f.text):
 		case check:
-			stale = append(stale, fmt.Errorf("docs/%s is not what its result file gives; make docs would change it", f.name))
+			stale = append(stale, fmt.Errorf("docs/dev/%s is not what its result file gives; make docs would change it", f.name))
 		default:
 			if err := os.WriteFile(file, f.text, 0o644); err != nil {
 				return err
 			}
-			fmt.Println("wrote", "docs/"+f.name)
+			fmt.Println("wrote", "docs/dev/"+f.name)
 		}
 	}
 	return errors.Join(stale...)

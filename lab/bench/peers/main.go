@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command peers measures holdfast run beside other programs that run a command under a
-// lock, in turns, and prints the rows of the tables in docs/performance.md:
+// lock, in turns, and prints the rows of the tables in docs/dev/performance.md:
 //
 //	cd lab/bench && GOWORK=off go run ./peers
 //
