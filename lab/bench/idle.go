@@ -37,6 +37,7 @@ func (s idleSetup) resource(i int) string {
 type idleReport struct {
 	Busy, Took time.Duration
 	Calls      int64
+	Memory     int64 // of all waiters, in bytes
 }
 
 // measureIdle tells what it costs a process to wait, with a goroutine for each
@@ -58,6 +59,26 @@ func measureIdle(ctx context.Context, dir string) []result {
 			Limit: 1,
 			Detail: fmt.Sprintf("user and system time of the waiting process: %v in %.1f s, with %d calls of the store",
 				got.Busy.Round(time.Millisecond), got.Took.Seconds(), got.Calls),
+		})
+	}
+	return results
+}
+
+// measureWaiterMemory tells how much memory each waiter needs. The queue is in the file.
+func measureWaiterMemory(ctx context.Context, dir string) []result {
+	var results []result
+	for _, one := range []bool{true, false} {
+		got := idle(ctx, idleSetup{File: filepath.Join(dir, fmt.Sprint(one)), OneResource: one})
+		of := "of a resource each"
+		if one {
+			of = "of one resource"
+		}
+		results = append(results, result{
+			What:   "SQLite, 1,000 idle waiters " + of + ", memory of each",
+			Value:  float64(got.Memory) / idleWaiters / 1024,
+			Unit:   "KiB",
+			Figure: true,
+			Detail: "heap and stacks after GC, with a goroutine for each waiter",
 		})
 	}
 	return results
@@ -103,6 +124,7 @@ func workIdle(ctx context.Context, p *peer) {
 	defer finish(client.Close)
 	wait, endWait := context.WithCancel(ctx)
 	defer endWait()
+	before := inUse()
 	var begun atomic.Int64
 	outcomes := make(chan error, idleWaiters)
 	for i := range idleWaiters {
@@ -121,7 +143,9 @@ func workIdle(ctx context.Context, p *peer) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	placed(ctx, s, heads)
+	memory := inUse() - before
 	got := idleTime(store, setup.For)
+	got.Memory = memory
 	endWait()
 	for range idleWaiters {
 		if err := <-outcomes; !errors.Is(err, context.Canceled) {

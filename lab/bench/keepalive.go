@@ -123,6 +123,14 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// inUse is heap, and the stacks of goroutines.
+func inUse() int64 {
+	heap := heap()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return heap + int64(m.StackInuse)
+}
+
 // sampleGoroutines counts goroutines, each ms.
 func sampleGoroutines(ctx context.Context, d time.Duration) (counts []int) {
 	tick := time.NewTicker(time.Millisecond)

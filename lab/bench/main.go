@@ -54,6 +54,7 @@ var measures = []measure{
 	{"queue", measureQueue},
 	{"queue-renewals", measureQueueRenewals},
 	{"idle", measureIdle},
+	{"waiter-memory", measureWaiterMemory},
 	{"file-size", measureFileSize},
 	{"top", measureTop},
 }
@@ -114,7 +115,7 @@ func bench(ctx context.Context, args []string) error {
 	ofServer := flags.Bool("serve", false, "measure holdfast serve, and not the stores")
 	ofDashboard := flags.Bool("dashboard", false, "measure what watching the dashboard costs")
 	flags.BoolVar(&small, "small", false, "only try that each measurement runs to its end, with small numbers, which are not kept")
-	keep := flags.String("keep", "", "write the results as JSON to this `file`; needs all measurements")
+	keep := flags.String("keep", "", "write the results as JSON to this `file`; with -run only those results change there")
 	_ = flags.Parse(args) // it exits
 	chosen, err := regexp.Compile(*only)
 	switch {
@@ -122,8 +123,8 @@ func bench(ctx context.Context, args []string) error {
 		return err
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	case (*only != "" || small) && *keep != "":
-		return errors.New("a part of the results is not kept: leave out -run, -small or -keep")
+	case small && *keep != "":
+		return errors.New("results of small numbers are not kept: leave out -small or -keep")
 	case *ofServer && *ofDashboard:
 		return errors.New("-serve and -dashboard are different measurements")
 	}
@@ -157,7 +158,7 @@ func bench(ctx context.Context, args []string) error {
 	}
 	fmt.Printf("\n%s\n", r.Table())
 	if *keep != "" {
-		if err := results.Keep(*keep, r); err != nil {
+		if err := keepIn(*keep, r, all, *only != ""); err != nil {
 			return err
 		}
 	}
@@ -166,6 +167,22 @@ func bench(ctx context.Context, args []string) error {
 	}
 	fmt.Println("PASS")
 	return nil
+}
+
+// keepIn writes the results to the file. Those of a part replace the file's results of the same
+// measurements.
+func keepIn(file string, r *results.Report, all []measure, part bool) error {
+	if part {
+		var kept results.Report
+		if err := results.Load(file, &kept); err != nil {
+			return err
+		}
+		if err := kept.Replace(r, names(all)); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		r = &kept
+	}
+	return results.Keep(file, r)
 }
 
 // runAgain is runOne, but measures once more what misses a target: the machine may

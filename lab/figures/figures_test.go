@@ -88,3 +88,27 @@ func TestSameBytes(t *testing.T) {
 		t.Error("a campaign without an end is drawn")
 	}
 }
+
+// A figure that no result file has is not left out of the page in silence.
+func TestFiguresThatAreMissing(t *testing.T) {
+	for name, write := range map[string]func(*kept){
+		"cost": func(k *kept) { k.cost() }, "libraries": func(k *kept) { k.libraries() }, "hand-overs": func(k *kept) { k.handOvers() },
+		"memory": func(k *kept) { k.memory() }, "server": func(k *kept) { k.server() }, "commands": func(k *kept) { k.commands() },
+	} {
+		var k kept
+		if write(&k); len(k.errs) == 0 {
+			t.Errorf("%s: it is written from empty files", name)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{digits(0.14789), "0.148"}, {digits(31.353), "31.4"}, {thousands(17514), "17,500"}, {thousands(437.5), "438"},
+		{thousands(126999), "127,000"}, {share(0.488), "49 %"}, {share(1.034), "103 %"}, {share(0.0823), "8.2 %"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %s, want %s", c.got, c.want)
+		}
+	}
+}

@@ -1,5 +1,5 @@
-// Command figures keeps what documents show of result files: it draws the figures of docs/dev/figures
-// and writes the tables. With -check it changes nothing and fails on a difference.
+// Command figures keeps what documents show of the result files in docs/dev: it draws the figures of
+// docs/dev/figures, and writes the tables there and in docs/figures.md. With -check it changes nothing and fails on a difference.
 package main
 
 import (
@@ -33,17 +33,26 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
-	docs := filepath.Join(root, "docs", "dev")
-	made, err := figures(docs)
+	docs := filepath.Join(root, "docs")
+	dev := filepath.Join(docs, "dev")
+	drawn, err := figures(dev)
 	if err != nil {
 		return err
 	}
-	written, err := documents(docs)
+	written, err := documents(dev)
 	if err != nil {
 		return err
+	}
+	forUsers, err := page(docs, dev)
+	if err != nil {
+		return err
+	}
+	files := []made{forUsers}
+	for _, f := range append(drawn, written...) {
+		files = append(files, made{"dev/" + f.name, f.text})
 	}
 	var stale []error
-	for _, f := range append(made, written...) {
+	for _, f := range files {
 		file := filepath.Join(docs, filepath.FromSlash(f.name))
 		old, err := os.ReadFile(file)
 		switch {
@@ -51,12 +60,12 @@ func run(ctx context.Context, check bool) error {
 			return err
 		case err == nil && bytes.Equal(old, f.text):
 		case check:
-			stale = append(stale, fmt.Errorf("docs/dev/%s is not what its result file gives; make docs would change it", f.name))
+			stale = append(stale, fmt.Errorf("docs/%s is not what its result file gives; make docs would change it", f.name))
 		default:
 			if err := os.WriteFile(file, f.text, 0o644); err != nil {
 				return err
 			}
-			fmt.Println("wrote", "docs/dev/"+f.name)
+			fmt.Println("wrote", "docs/"+f.name)
 		}
 	}
 	return errors.Join(stale...)

@@ -1,9 +1,9 @@
 //go:build linux
 
 // Command peers measures holdfast run beside other programs that run a command under a
-// lock, in turns, and prints the rows of the tables in docs/dev/performance.md:
+// lock, in turns, and programs that do a part of what it does. It keeps what docs/figures.md shows:
 //
-//	cd lab/bench && GOWORK=off go run ./peers
+//	cd lab/bench && GOWORK=off go run ./peers -keep ../../docs/dev/performance-run.json
 //
 // It measures the programs that are in PATH: flock, and etcd with etcdctl. It starts etcd
 // itself, on the loopback interface.
@@ -11,20 +11,24 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
 func main() {
+	keep := flag.String("keep", "", "write the results as JSON to this `file`")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx)
+	err := run(ctx, *keep)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -32,7 +36,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, keep string) error {
 	dir, err := os.MkdirTemp("", "holdfast-peers-*")
 	if err != nil {
 		return err
@@ -58,7 +62,9 @@ func run(ctx context.Context) error {
 		{name: "holdfast, SQLite", args: []string{holdfast, "run", "--store", "local", "peers", "--"}},
 		{name: "flock", args: []string{"flock", filepath.Join(dir, "flock")}},
 	}
-	if _, err := exec.LookPath("etcd"); err == nil {
+	if _, err := exec.LookPath("etcd"); err != nil && keep != "" {
+		return fmt.Errorf("the page needs etcd's figures: %w", err)
+	} else if err == nil {
 		endpoint, end, err := startEtcd(ctx, dir)
 		if err != nil {
 			return err
@@ -89,24 +95,15 @@ func run(ctx context.Context) error {
 		}
 	}
 
-	fmt.Printf("| of %d runs of `true` in turns, medians |", rounds)
-	table := [][]string{{"wall time"}, {"CPU time of all its processes"}, {"memory while it holds the lock"}, {"size of the binary"}}
-	for _, p := range peers {
-		fmt.Printf(" %s |", p.name)
-		table[0] = append(table[0], milliseconds(p.wall))
-		table[1] = append(table[1], milliseconds(p.cpu))
-		table[2] = append(table[2], megabytes(p.memory))
-		table[3] = append(table[3], megabytes(p.size))
-	}
-	fmt.Println("\n|" + strings.Repeat(" --- |", len(peers)+1))
-	for _, row := range table {
-		fmt.Println("| " + strings.Join(row, " | ") + " |")
-	}
-	fmt.Printf("\n| of %d runs of each in turns, medians | wall time | CPU time |\n| --- | --- | --- |\n", rounds)
+	report := results.NewReport()
 	for _, p := range append(beside, peers...) {
-		fmt.Printf("| %s | %s | %s |\n", p.name, milliseconds(p.wall), milliseconds(p.cpu))
+		report.Results = append(report.Results, p.results(rounds)...)
 	}
-	return nil
+	fmt.Print(report.Table())
+	if keep == "" {
+		return nil
+	}
+	return results.Keep(keep, report)
 }
 
 // startEtcd starts a server with its data in the folder, and returns its endpoint.

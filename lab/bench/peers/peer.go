@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
 // peer is a program that runs a command under a lock, and what was measured of it.
@@ -172,10 +174,26 @@ func childrenTime() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), err
 }
 
-// milliseconds writes the median.
-func milliseconds(times []time.Duration) string {
-	sorted := slices.Sorted(slices.Values(times))
-	return fmt.Sprintf("%.1f ms", float64(sorted[len(sorted)/2])/float64(time.Millisecond))
+// results are the medians of so many runs, and what hold has measured.
+func (p *peer) results(rounds int) []results.Result {
+	of := func(what string, v float64, unit, detail string) results.Result {
+		return results.Result{Name: "run", What: p.name + ", " + what, Value: v, Unit: unit, Figure: true, Detail: detail}
+	}
+	detail := fmt.Sprintf("median of %d runs in turns", rounds)
+	all := []results.Result{
+		of("wall time", milliseconds(p.wall), "ms", detail),
+		of("CPU time", milliseconds(p.cpu), "ms", detail+", of all its processes"),
+	}
+	if p.size > 0 {
+		all = append(all,
+			of("memory", float64(p.memory)/1e6, "MB", "proportional set size while it holds the lock, without the command"),
+			of("binary", float64(p.size)/1e6, "MB", "size of the file"))
+	}
+	return all
 }
 
-func megabytes(n int64) string { return fmt.Sprintf("%.3g MB", float64(n)/1e6) }
+// milliseconds is the median.
+func milliseconds(times []time.Duration) float64 {
+	sorted := slices.Sorted(slices.Values(times))
+	return float64(sorted[len(sorted)/2]) / float64(time.Millisecond)
+}

@@ -117,7 +117,7 @@ func (c *Campaign) Markdown() (string, error) {
 		}
 	}
 	if !c.Sum {
-		return "\n" + table(rows) + "\n", nil
+		return "\n" + MarkdownTable(rows) + "\n", nil
 	}
 	all := 0
 	for _, n := range often {
@@ -127,7 +127,7 @@ func (c *Campaign) Markdown() (string, error) {
 		return "", fmt.Errorf("table %s: its runs have %d faults, and those with a name are %d", c.Name, sum.Faults, all)
 	}
 	rows = append(rows, row("all", "", "", sum))
-	return "\n" + table(rows) + "\n" + faultsByName(often) + "\n", nil
+	return "\n" + MarkdownTable(rows) + "\n" + faultsByName(often) + "\n", nil
 }
 
 // faultsByName lists how often each happened, the most frequent first.

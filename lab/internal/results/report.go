@@ -78,21 +78,64 @@ func (r *Report) Table() string {
 	return b.String()
 }
 
-// Markdown is the table and what its figures were made of.
-func (r *Report) Markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nMeasured on %s: %s, %d cores, %s, %s.\n\n", r.Date, r.CPU, r.Cores, r.System, r.Go)
-	b.WriteString(table(r.rows()))
-	b.WriteString("\nWhat the figures were made of:\n\n")
-	for _, one := range r.Results {
-		fmt.Fprintf(&b, "- %s: %s\n", one.What, one.Detail)
+// Replace puts the results of another report in place of those of the same measurements. All are
+// then in the order of the measurements' names.
+func (r *Report) Replace(part *Report, order []string) error {
+	if part.CPU != r.CPU || part.Cores != r.Cores || part.System != r.System {
+		return fmt.Errorf("the kept results are those of another machine: %s, %d cores, %s", r.CPU, r.Cores, r.System)
 	}
-	b.WriteString("\n")
-	return b.String()
+	all := slices.Clone(part.Results)
+	for i := range all {
+		if part.Date != r.Date {
+			all[i].Date = part.Date
+		}
+	}
+	for _, one := range r.Results {
+		if !slices.ContainsFunc(part.Results, func(p Result) bool { return p.Name == one.Name }) {
+			all = append(all, one)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Result) int { return slices.Index(order, a.Name) - slices.Index(order, b.Name) })
+	r.Results = all
+	return nil
 }
 
-// table is a table in Markdown, whose first row is its head.
-func table(rows [][]string) string {
+// Machine says when the results were measured, and on what.
+func (r *Report) Machine() string {
+	dates := []string{r.Date}
+	for _, one := range r.Results {
+		if one.Date != "" && !slices.Contains(dates, one.Date) {
+			dates = append(dates, one.Date)
+		}
+	}
+	return fmt.Sprintf("Measured on %s: %s, %d cores, %s, %s.", strings.Join(dates, " and "), r.CPU, r.Cores, r.System, r.Go)
+}
+
+// Markdown is a table of the results that have a target. For those that missed it, it says below
+// what they were made of.
+func (r *Report) Markdown() string {
+	rows := [][]string{{"", "target", "measured"}}
+	var missed strings.Builder
+	for _, one := range r.Results {
+		if one.Figure {
+			continue
+		}
+		measured := one.Measured()
+		if !one.Pass() {
+			measured = "**" + measured + "**"
+			fmt.Fprintf(&missed, "- %s: %s\n", one.What, one.Detail)
+		}
+		rows = append(rows, []string{one.What, one.Target(), measured})
+	}
+	text := "\n" + r.Machine() + "\n\n" + MarkdownTable(rows) + "\n"
+	if missed.Len() > 0 {
+		text += "Missed:\n\n" + missed.String() + "\n"
+	}
+	return text
+}
+
+// MarkdownTable is a table in Markdown, whose first row is its head.
+func MarkdownTable(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))

@@ -7,7 +7,8 @@ import (
 
 // Result is one target and what was measured.
 type Result struct {
-	Name  string  `json:"name"` // of the measurement
+	Name  string  `json:"name"`           // of the measurement
+	Date  string  `json:"date,omitempty"` // if it is not that of the report
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit,omitempty"`

@@ -12,21 +12,49 @@ import (
 func TestReport(t *testing.T) {
 	r := &results.Report{Date: "2026-01-02", CPU: "a CPU", Cores: 2, System: "linux/amd64", Go: "go1", Results: []results.Result{
 		{What: "at most", Value: 1.2345, Unit: "ms", Limit: 2, Detail: "a detail"},
-		{What: "at least", Value: 0.5, AtLeast: true, Limit: 0.9},
+		{What: "at least", Value: 0.5, AtLeast: true, Limit: 0.9, Detail: "why"},
 		{What: "a figure", Value: 12345.6, Figure: true},
 	}}
-	for _, want := range []string{
-		"Measured on 2026-01-02: a CPU, 2 cores, linux/amd64, go1.",
-		"|  | target | measured |  |\n| --- | --- | --- | --- |\n",
-		"| at most | ≤ 2 ms | 1.23 ms | PASS |", "| at least | ≥ 0.9 | 0.5 | FAIL |", "| a figure |  | 12346 |  |",
-		"- at most: a detail\n",
-	} {
-		if text := r.Markdown(); !strings.Contains(text, want) {
-			t.Errorf("%q lacks %q", text, want)
+	want := `
+Measured on 2026-01-02: a CPU, 2 cores, linux/amd64, go1.
+
+|  | target | measured |
+| --- | --- | --- |
+| at most | ≤ 2 ms | 1.23 ms |
+| at least | ≥ 0.9 | **0.5** |
+
+Missed:
+
+- at least: why
+
+`
+	if got := r.Markdown(); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	for _, want := range []string{"1.23 ms   PASS", "at least  ≥ 0.9", "FAIL", "a figure"} {
+		if text := r.Table(); !strings.Contains(text, want) {
+			t.Errorf("%s\nlacks %q", text, want)
 		}
 	}
 	if r.Passed() {
 		t.Error("it says that no target was missed")
+	}
+}
+
+func TestReplace(t *testing.T) {
+	kept := func() *results.Report {
+		return &results.Report{Date: "2026-01-01", CPU: "a CPU", Results: []results.Result{{Name: "a", Value: 1}, {Name: "c", Value: 1}, {Name: "c", Value: 2}}}
+	}
+	part := &results.Report{Date: "2026-01-02", CPU: "a CPU", Results: []results.Result{{Name: "b", Value: 3}, {Name: "c", Value: 4}}}
+	r := kept()
+	err := r.Replace(part, []string{"a", "b", "c"})
+	want := []results.Result{{Name: "a", Value: 1}, {Name: "b", Value: 3, Date: "2026-01-02"}, {Name: "c", Value: 4, Date: "2026-01-02"}}
+	if err != nil || !reflect.DeepEqual(r.Results, want) {
+		t.Errorf("got %+v, error %v; want %+v", r.Results, err, want)
+	}
+	part.CPU = "another CPU"
+	if err := kept().Replace(part, nil); err == nil {
+		t.Error("results of another machine replace some")
 	}
 }
 
