@@ -138,6 +138,12 @@ func judgeTable(doc string, tests map[string]bool) (wrongs []string) {
 		if strings.TrimSpace(cells[1]) == "" {
 			wrong("row %s does not say what goes wrong", number)
 		}
+		if strings.TrimSpace(cells[2]) == "" {
+			if !haveTest(number, tests) {
+				wrong("row %s has no test, and none is named after it", number)
+			}
+			continue
+		}
 		for part := range strings.SplitSeq(cells[2], ";") {
 			folder, names, ok := strings.Cut(strings.TrimSpace(part), ": ")
 			if names = strings.TrimSpace(names); !ok || names == "" {
@@ -165,8 +171,19 @@ func judgeTable(doc string, tests map[string]bool) (wrongs []string) {
 	return wrongs
 }
 
+// haveTest reports whether a test is named after the scenario, as make scenario finds it.
+func haveTest(number string, tests map[string]bool) bool {
+	named := regexp.MustCompile(` (Test)?S0*` + regexp.QuoteMeta(number) + `_\w+$`)
+	for test := range tests {
+		if named.MatchString(test) {
+			return true
+		}
+	}
+	return false
+}
+
 func TestScenariosAreHeldToTheTree(t *testing.T) {
-	tests := map[string]bool{place("root", "TestS01_x"): true, place("driver/drivertest", "S01_x"): true}
+	tests := map[string]bool{place("root", "TestS01_x"): true, place("driver/drivertest", "S01_x"): true, place("root", "TestS07a_x"): true}
 	rows := make(map[string]string)
 	for _, n := range numbers() {
 		rows[n] = "| " + n + " | something | root: TestS01_x; driver/drivertest: S01_x, S01_x; planned: more |\n"
@@ -181,10 +198,15 @@ func TestScenariosAreHeldToTheTree(t *testing.T) {
 	if wrongs := judgeTable(table(rows, numbers()...), tests); len(wrongs) != 0 {
 		t.Fatalf("a sound table is judged %q", wrongs)
 	}
+	named := maps.Clone(rows)
+	named["1"], named["7a"] = "| 1 | something | |\n", "| 7a | something | |\n"
+	if wrongs := judgeTable(table(named, numbers()...), tests); len(wrongs) != 0 {
+		t.Errorf("rows with tests that are named after them are judged %q", wrongs)
+	}
 	for name, c := range map[string]struct{ number, row, says string }{
 		"no row":             {"7a", "", "no row 7a"},
 		"no cell":            {"5", "| 5 | something |\n", "2 cells"},
-		"empty cell":         {"5", "| 5 | something | |\n", "neither a test nor a reason"},
+		"no test":            {"7", "| 7 | something | |\n", "none is named after it"},
 		"nothing said":       {"5", "| 5 | | n/a: so it is |\n", "what goes wrong"},
 		"no reason":          {"5", "| 5 | something | n/a: |\n", "neither a test nor a reason"},
 		"plan without place": {"5", "| 5 | something | planned |\n", "neither a test nor a reason"},
