@@ -36,11 +36,11 @@ func page(docs, dev string) (made, error) {
 	text := string(old)
 	for _, b := range []struct{ name, text string }{
 		{"cost", k.speed.Machine() + "\n\n" + results.MarkdownTable(k.cost())},
-		{"libraries", results.MarkdownTable(k.libraries())},
+		{"libraries", k.libraries()},
 		{"hand-overs", k.handOvers()},
 		{"memory", k.memory()},
 		{"server", results.MarkdownTable(k.server())},
-		{"commands", results.MarkdownTable(k.commands())},
+		{"commands", "Measured on " + k.run.Date + ".\n\n" + results.MarkdownTable(k.commands())},
 	} {
 		if text, err = results.Fill(text, "make docs ("+b.name+")", "\n"+b.text+"\n"); err != nil {
 			return made{}, fmt.Errorf("figures.md: %w", err)
@@ -78,18 +78,18 @@ func (k *kept) cost() [][]string {
 	return rows
 }
 
-// libraries are other packages for locks, each in turns with Holdfast.
-func (k *kept) libraries() [][]string {
-	rows := [][]string{{"pairs per second", "1 worker", "32", "256"}}
+// libraries are other packages for Redis, each in turns with Holdfast.
+func (k *kept) libraries() string {
+	text := ""
 	for _, peer := range []string{"bsm/redislock", "redsync"} {
-		row := []string{"Holdfast; " + peer}
+		var ours, theirs []string
 		for _, workers := range []string{"1 worker", "32 workers", "256 workers"} {
-			ours, theirs := k.inTurns("Redis, Lock and Unlock per the better of bsm/redislock and redsync, "+workers, peer)
-			row = append(row, thousands(ours)+"; "+thousands(theirs))
+			our, their := k.inTurns("Redis, Lock and Unlock per the better of bsm/redislock and redsync, "+workers, peer)
+			ours, theirs = append(ours, thousands(our)), append(theirs, thousands(their))
 		}
-		rows = append(rows, row)
+		text += fmt.Sprintf("- %s: %s; Holdfast beside it: %s\n", peer, strings.Join(theirs, ", "), strings.Join(ours, ", "))
 	}
-	return rows
+	return text
 }
 
 // handOvers are the times from before Unlock to the next grant.
@@ -101,7 +101,7 @@ func (k *kept) handOvers() string {
 		{"SQLite, another process", "SQLite, to another process"},
 		{"SQLite, after silence", "SQLite, after 1 to 4 s of silence"},
 	} {
-		text += fmt.Sprintf("- %s: %s, p99 %s ms\n", of.shown, digits(k.point("hand-overs", of.row, "p50")), digits(k.point("hand-overs", of.row, "p99")))
+		text += fmt.Sprintf("- %s: %s and %s ms\n", of.shown, digits(k.point("hand-overs", of.row, "p50")), digits(k.point("hand-overs", of.row, "p99")))
 	}
 	return text
 }
@@ -110,9 +110,9 @@ func (k *kept) handOvers() string {
 func (k *kept) memory() string {
 	measured := func(what string) string { return k.result(k.speed, what).Measured() }
 	one, each := "SQLite, 1,000 idle waiters of one resource, ", "SQLite, 1,000 idle waiters of a resource each, "
-	return fmt.Sprintf("- A hold takes %s of memory.\n", measured("10,000 holds, memory of each")) +
+	return fmt.Sprintf("- A hold takes %s.\n", measured("10,000 holds, memory of each")) +
 		fmt.Sprintf("- A waiter takes %s, or %s if it is the first of its resource.\n", measured(one+"memory of each"), measured(each+"memory of each")) +
-		fmt.Sprintf("- 1,000 waiters of one resource in SQLite keep %s of a core busy, and those of 1,000 resources %s.\n",
+		fmt.Sprintf("- 1,000 waiters in SQLite take %s of a core, or %s if each waits for a resource of its own.\n",
 			measured(one+"share of a core"), measured(each+"share of a core"))
 }
 
@@ -141,9 +141,6 @@ func (k *kept) server() [][]string {
 		{"acquires and releases per CPU second", func(store string) string {
 			return thousands(k.value(k.serve, store+" behind holdfast serve, HTTPS, acquires and releases per second of its CPU time"))
 		}},
-		{"renewals in hundreds per CPU second", func(store string) string {
-			return thousands(k.value(k.serve, store+" behind holdfast serve, HTTPS, renewals, 100 in a request, per second of its CPU time"))
-		}},
 	} {
 		row := []string{r.shown}
 		for _, store := range stores {
@@ -156,7 +153,7 @@ func (k *kept) server() [][]string {
 
 // commands are programs that run another one under a lock.
 func (k *kept) commands() [][]string {
-	rows := [][]string{{"a run of `true`", "holdfast run, SQLite", "flock", "etcdctl lock"}}
+	rows := [][]string{{"a run of `true`", "holdfast run", "flock", "etcdctl lock"}}
 	for _, r := range []struct{ what, shown string }{
 		{"wall time", "wall time"}, {"CPU time", "CPU time"}, {"memory", "memory"},
 	} {
