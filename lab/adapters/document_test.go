@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// What docs/adapters.md shows beside the examples is code of these tests.
+// Each block of code in docs/adapters.md is code of one function of these tests, with less
+// indentation. It leaves lines out where it has "// …".
 func TestDocument(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/adapters.md")
 	if err != nil {
@@ -20,23 +22,37 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var code strings.Builder
+	indented := regexp.MustCompile(`(?m)^\t+`)
+	var functions []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		code.Write(text)
+		for function := range strings.SplitSeq(string(text), "\nfunc ") {
+			functions = append(functions, indented.ReplaceAllString(function, ""))
+		}
 	}
-	// make docs-check compares the examples.
-	rest := regexp.MustCompile(`(?s)<!-- example .*?<!-- /example -->`).ReplaceAllString(string(doc), "")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(rest, -1)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(doc), -1)
 	if len(blocks) == 0 {
 		t.Error("it shows no code")
 	}
 	for _, block := range blocks {
-		if !strings.Contains(code.String(), block[1]) {
-			t.Errorf("this is in no file of lab/adapters:\n%s", block[1])
+		parts := strings.Split(indented.ReplaceAllString(block[1], ""), "// …\n")
+		if !slices.ContainsFunc(functions, func(f string) bool { return inOrder(f, parts) }) {
+			t.Errorf("this is in no function of lab/adapters:\n%s", block[1])
 		}
 	}
+}
+
+// inOrder reports whether the text has the parts one after the other, each from the beginning of a line.
+func inOrder(text string, parts []string) bool {
+	for _, part := range parts {
+		_, after, found := strings.Cut(text, "\n"+part)
+		if !found {
+			return false
+		}
+		text = "\n" + after
+	}
+	return true
 }

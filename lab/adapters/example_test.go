@@ -41,7 +41,7 @@ func Example_gocronLocker() {
 		return ctx.Err() // ctx ends if the lock is lost
 	})
 	_, err = scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(report),
-		gocron.WithName("report"), // that of its lock
+		gocron.WithName("report"), // the name of its lock
 		gocron.WithStartAt(gocron.WithStartImmediately()))
 	if err != nil {
 		fmt.Println(err)

@@ -1,7 +1,6 @@
 // Command transcript keeps what the documentation shows true. It runs the
 // scripts in docs/transcripts with a freshly built holdfast, takes the examples of
-// the root package and of the adapters and the programs in examples, and writes them between
-// the markers
+// the root package and the programs in examples, and writes them between the markers
 //
 //	<!-- transcript NAME -->
 //	<!-- /transcript -->
@@ -19,7 +18,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -30,9 +28,6 @@ import (
 	"github.com/holdfast-go/holdfast/lab/command"
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
-
-// exampleFolders have the examples, each of which has a name of its own.
-var exampleFolders = []string{".", "lab/adapters"}
 
 // scripts is the folder of the scripts, one NAME.txt for each transcript.
 const scripts = "docs/transcripts"
@@ -69,13 +64,9 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
-	code := make(map[string]string)
-	for _, folder := range exampleFolders {
-		bodies, err := examples(filepath.Join(root, folder))
-		if err != nil {
-			return err
-		}
-		maps.Copy(code, bodies)
+	code, err := examples(root)
+	if err != nil {
+		return err
 	}
 	if err := programs(root, code); err != nil {
 		return err
