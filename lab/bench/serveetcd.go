@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// etcdPool is what docs/server.md recommends for a server with many callers: transactions
+// etcdPool is what docs/server-operations.md recommends for a server with many callers: transactions
 // that commit at the same time share a flush, and etcd's do so however many there are.
 const etcdPool = "32"
 

@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The metrics of holdfast serve are what Prometheus expects, and what docs/server.md lists.
+// The metrics of holdfast serve are what Prometheus expects, and what docs/server-operations.md lists.
 // They name no resource, no caller and no ID.
 func TestServerMetrics(t *testing.T) {
 	s := startServer(t)
@@ -86,7 +86,7 @@ func TestServerMetrics(t *testing.T) {
 // documented compares the metrics with those of the document, by name and type.
 func documented(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/server.md")
+	text, err := os.ReadFile("../../docs/server-operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,14 +97,14 @@ func documented(t *testing.T, families map[string]*dto.MetricFamily) {
 	for name, f := range families {
 		switch kind, ok := rows[name]; {
 		case ok && kind != strings.ToLower(f.GetType().String()):
-			t.Errorf("%s is a %v, but docs/server.md says %s", name, f.GetType(), kind)
+			t.Errorf("%s is a %v, but docs/server-operations.md says %s", name, f.GetType(), kind)
 		case !ok && !strings.Contains(string(text), "`"+name+"`"):
-			t.Errorf("docs/server.md does not have %s", name)
+			t.Errorf("docs/server-operations.md does not have %s", name)
 		}
 		delete(rows, name)
 	}
 	for name := range rows {
-		t.Errorf("docs/server.md has %s, which the server has not", name)
+		t.Errorf("docs/server-operations.md has %s, which the server has not", name)
 	}
 }
 
