@@ -101,7 +101,8 @@ func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 		return nil, err
 	}
 	if a.unknown > 0 {
-		a.abandon() // an earlier attempt may still arrive
+		a.unknown++ // a copy of this one is not to be taken for an earlier attempt
+		a.abandon() // which may still arrive
 	}
 	if errors.Is(err, ErrHeld) {
 		a.late = 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -221,6 +222,40 @@ func TestRepeatedAcquireArrivesLate(t *testing.T) {
 			t.Errorf("token %d after %d", next.Token(), h.Token())
 		}
 	})
+}
+
+// A copy of an attempt that was refused is not taken for the attempt that had no answer.
+func TestCopyOfTheRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &recorder{Store: memlock.New(nil)}
+		arrive := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
+		c, d := newClient(t, f, nil), newClient(t, store.Store, nil)
+		h := lock(t, d, "r", nil)
+		_, err := c.TryLock(t.Context(), "r", nil)
+		mustBeHeld(t, err)
+		unlock(t, h)
+		time.Sleep(3 * time.Second)
+		if _, err := store.Store.Acquire(t.Context(), store.acquires[0]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		mustBeFree(t, store.Store, "r")
+		close(arrive)
+		time.Sleep(10 * time.Second)
+		mustBeFree(t, store.Store, "r")
+	})
+}
+
+// recorder keeps the acquires that reach a store.
+type recorder struct {
+	driver.Store
+	acquires []driver.AcquireRequest
+}
+
+func (r *recorder) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	r.acquires = append(r.acquires, q)
+	return r.Store.Acquire(ctx, q)
 }
 
 func TestS13_unlock_with_dead_context(t *testing.T) {
