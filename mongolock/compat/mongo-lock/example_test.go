@@ -22,7 +22,7 @@ func collection() *mongo.Collection {
 	return client.Database("app").Collection("locks")
 }
 
-// The import is all that a program with mongo-lock has to change.
+// The import is all that changes in code that uses mongo-lock with mongo-driver v2.
 func Example() {
 	ctx := context.Background()
 	c := lock.NewClient(collection())
