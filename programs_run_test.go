@@ -81,7 +81,9 @@ func (r *run) all() {
 			}
 		}
 	})
-	time.Sleep(max(time.Until(r.quietFrom), 0) + cleanedWithin)
+	time.Sleep(max(time.Until(r.quietFrom), 0))
+	r.deliver()
+	time.Sleep(cleanedWithin)
 	r.mustBeClean()
 	time.Sleep(aftermath)
 	r.calm.Store(true)
@@ -166,6 +168,19 @@ func (r *run) shut(name string, n *node) {
 		r.wrong("error: %s: after Close: %v", name, err)
 	}
 	time.AfterFunc(lateMost+cleanedWithin, func() { r.releaseEndless(n) })
+}
+
+// deliver lets requests arrive that wait for a release.
+func (r *run) deliver() {
+	r.mu.Lock()
+	nodes := slices.Clone(r.nodes)
+	r.mu.Unlock()
+	for _, n := range nodes {
+		for i := range r.resources {
+			ref := driver.HoldRef{Resource: fmt.Sprint("r", i), LockID: "nobody", HoldID: driver.NewHoldID()}
+			_, _ = n.FaultStore.Release(context.Background(), []driver.ReleaseRequest{{HoldRef: ref}})
+		}
+	}
 }
 
 // releaseEndless releases what a Client that was closed has left without an end, when its
