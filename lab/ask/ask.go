@@ -1,5 +1,6 @@
-// Package ask asks a store what its tests want to know. A test whose store answers
-// otherwise ends.
+// Package ask has assertions about a store for the tests of stores. Each function makes a
+// request, such as an acquire or a renewal, and ends the test if the store answers otherwise
+// than the name of the function says.
 package ask
 
 import (
@@ -10,18 +11,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Request is for an exclusive hold of an hour.
+// Request returns a request for an exclusive hold with a TTL of an hour.
 func Request(resource, lockID string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
 }
 
-// Shared is the request for a shared hold instead.
+// Shared returns the request for a shared hold instead.
 func Shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
 	q.Mode, q.Limit = driver.Shared, limit
 	return q
 }
 
-// Granted wants that the hold is granted.
+// Granted fails the test unless the store grants the hold.
 func Granted(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), q)
@@ -31,7 +32,7 @@ func Granted(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldR
 	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 }
 
-// Refused wants that others hold the resource.
+// Refused fails the test unless the store refuses the hold because others hold the resource.
 func Refused(t testing.TB, s driver.Store, q driver.AcquireRequest) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), q)
@@ -42,7 +43,7 @@ func Refused(t testing.TB, s driver.Store, q driver.AcquireRequest) *driver.Held
 	return held
 }
 
-// Lost wants that the hold cannot be renewed any more.
+// Lost fails the test unless the hold can no longer be renewed.
 func Lost(t testing.TB, s driver.Store, ref driver.HoldRef) {
 	t.Helper()
 	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
@@ -51,7 +52,7 @@ func Lost(t testing.TB, s driver.Store, ref driver.HoldRef) {
 	}
 }
 
-// Released wants an answer to a release, and returns whether the hold was there.
+// Released releases the hold and returns whether the store had it. An error fails the test.
 func Released(t testing.TB, s driver.Store, ref driver.HoldRef, after time.Duration) (found bool) {
 	t.Helper()
 	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref, After: after}})
@@ -61,8 +62,8 @@ func Released(t testing.TB, s driver.Store, ref driver.HoldRef, after time.Durat
 	return rs[0].Found
 }
 
-// Damaged wants that all who ask for a resource whose record is damaged are told,
-// but for a sweep. The hold was its last.
+// Damaged fails the test unless every request for the resource of ref reports that its record
+// is damaged; only a sweep does not. The hold must be the last of the resource.
 func Damaged(t testing.TB, s driver.Store, ref driver.HoldRef) {
 	t.Helper()
 	damaged := func(what string, err error) {
@@ -102,7 +103,7 @@ func Damaged(t testing.TB, s driver.Store, ref driver.HoldRef) {
 	}
 }
 
-// Woken wants a signal.
+// Woken fails the test unless a signal arrives.
 func Woken(t testing.TB, signals <-chan struct{}, why string) {
 	t.Helper()
 	came := false
@@ -116,7 +117,7 @@ func Woken(t testing.TB, signals <-chan struct{}, why string) {
 	})
 }
 
-// Until polls. A test in which it never is fails after a minute, and goes on.
+// Until polls until is returns true. After a minute it marks the test as failed and returns.
 func Until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(time.Minute)

@@ -1,4 +1,4 @@
-// Package command builds the command holdfast, for tests that run it.
+// Package command builds the command holdfast for tests that run it.
 package command
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/overlay"
 )
 
-// Build builds the command in a folder and returns its path. The texts stand in for those
-// of some files, by their absolute paths.
+// Build builds the command in a folder and returns its path. texts replaces the text of files
+// by their absolute paths.
 func Build(ctx context.Context, folder string, texts map[string]string) (program string, err error) {
 	root, err := modules.Root(ctx)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package esnode talks to a node of OpenSearch or Elasticsearch as a program
-// without a client library does, for tests of what locks there.
+// Package esnode sends HTTP requests to a node of OpenSearch or Elasticsearch without a client
+// library. Tests of eslock and of its drop-in use it as the store's client, and to read and
+// change documents by hand.
 package esnode
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// Node is a node as one test sees it. It is an eslock.Performer.
+// Node is a node for one test. It is an eslock.Performer.
 type Node struct {
 	Engine engines.Engine
 	Base   *url.URL
@@ -38,13 +39,13 @@ func New(t testing.TB, e engines.Engine) Node {
 
 var errEnded = errors.New("the test has ended")
 
-// Dialing is the node with connections of its own, that end with the test. nil: as
-// ever.
+// Dialing returns the node with connections of its own, made by dial (nil: the default dialer).
+// They end with the test.
 func (n Node) Dialing(t testing.TB, dial func(ctx context.Context, network, address string) (net.Conn, error)) Node {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	// What is cleaned up after the test must not make connections that nobody ends.
+	// Clean-ups after the test must not open connections that nothing closes.
 	var ended atomic.Bool
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -61,7 +62,7 @@ func (n Node) Dialing(t testing.TB, dial func(ctx context.Context, network, addr
 	return n
 }
 
-// OnBoth runs a test on each kind of server.
+// OnBoth runs a test on a node of OpenSearch and on one of Elasticsearch.
 func OnBoth(t *testing.T, test func(t *testing.T, n Node)) {
 	t.Helper()
 	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) { test(t, New(t, e)) })
@@ -77,13 +78,13 @@ func (n Node) address(req *http.Request) {
 	req.URL.Scheme, req.URL.Host, req.URL.User = n.Base.Scheme, n.Base.Host, n.Base.User
 }
 
-// Index names an index that is deleted in the end.
+// Index returns the name of an index that is deleted when the test ends.
 func (n Node) Index(t testing.TB) string {
 	t.Helper()
 	return engines.SearchIndex(t, n.Engine)
 }
 
-// Ask sends a request by hand.
+// Ask sends a request with a JSON body and returns the status and the decoded answer.
 func (n Node) Ask(ctx context.Context, t testing.TB, method, path string, body any) (int, map[string]any) {
 	t.Helper()
 	var reader io.Reader
@@ -111,7 +112,7 @@ func (n Node) Ask(ctx context.Context, t testing.TB, method, path string, body a
 	return res.StatusCode, reply
 }
 
-// Must sends a request by hand that has to succeed.
+// Must is Ask for a request that has to succeed.
 func (n Node) Must(t testing.TB, method, path string, body any) map[string]any {
 	t.Helper()
 	status, reply := n.Ask(t.Context(), t, method, path, body)
@@ -121,7 +122,7 @@ func (n Node) Must(t testing.TB, method, path string, body any) map[string]any {
 	return reply
 }
 
-// Source is the document of a resource as it is stored.
+// Source returns the stored document of a resource.
 func (n Node) Source(t testing.TB, index, resource string) map[string]any {
 	t.Helper()
 	status, reply := n.Ask(t.Context(), t, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(resource), nil)
@@ -131,13 +132,11 @@ func (n Node) Source(t testing.TB, index, resource string) map[string]any {
 	return reply["_source"].(map[string]any)
 }
 
-// InIndex is the node for a program whose index cannot be chosen, with that index in
-// place of eslock.DefaultIndex: the name is changed in what is sent, and back in
-// what is answered. No other text may contain it.
+// InIndex returns the node for a program with a fixed index: it replaces eslock.DefaultIndex
+// with index in requests, and back in answers. No other text in them may contain the name.
 func (n Node) InIndex(index string) InIndex { return InIndex{n, index} }
 
-// InIndex is an eslock.Performer, and an http.RoundTripper for clients that know
-// the address.
+// InIndex is an eslock.Performer, and an http.RoundTripper for clients that know the address.
 type InIndex struct {
 	node  Node
 	index string

@@ -1,4 +1,4 @@
-// Package journal is a log that a test reads while it is written.
+// Package journal has a log for tests that read it while it is being written.
 package journal
 
 import (
@@ -8,14 +8,13 @@ import (
 	"sync"
 )
 
-// Journal is an io.Writer. Its zero value is empty; all methods may be called
-// concurrently.
+// Journal is an io.Writer. Its zero value is empty. Its methods may be called concurrently.
 type Journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Logger writes everything to the journal.
+// Logger returns a logger that writes all levels to the journal.
 func (j *Journal) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
@@ -27,12 +26,12 @@ func (j *Journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// String is all that was written.
+// String returns everything that was written.
 func (j *Journal) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
-// Has says that the text was written.
+// Has reports whether the journal contains the text.
 func (j *Journal) Has(text string) bool { return strings.Contains(j.String(), text) }

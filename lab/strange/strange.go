@@ -1,5 +1,6 @@
-// Package strange has servers that are none, and looks for secrets in what is said
-// about them.
+// Package strange tests how a store treats a server that is not its own: servers that close
+// each connection, speak another protocol or echo their input. It also checks that errors and
+// logs do not contain secrets.
 package strange
 
 import (
@@ -16,26 +17,26 @@ import (
 	"github.com/holdfast-go/holdfast/lab/journal"
 )
 
-// Closed is the address of a server that closes each connection at once.
+// Closed returns the address of a server that closes each connection at once.
 func Closed(t testing.TB) string {
 	t.Helper()
 	return Server(t, func(net.Conn) {})
 }
 
-// HTTP is that of one that speaks another protocol.
+// HTTP returns the address of a server that speaks HTTP.
 func HTTP(t testing.TB) string {
 	t.Helper()
 	return Server(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
 }
 
-// Echo is that of one that says what it hears.
+// Echo returns the address of a server that sends back its input.
 func Echo(t testing.TB) string {
 	t.Helper()
 	return Server(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
 }
 
-// Refuses wants that a store cannot be opened, and that neither the error, which it
-// returns, nor the log has any of the secrets.
+// Refuses fails the test if the store can be opened, or if the error or the log contains one of
+// the secrets. It returns the error.
 func Refuses(t testing.TB, storeURL string, secrets ...string) error {
 	t.Helper()
 	var log journal.Journal
@@ -50,8 +51,8 @@ func Refuses(t testing.TB, storeURL string, secrets ...string) error {
 	return err
 }
 
-// Server is a server of no protocol: answer gets each connection, which is closed
-// then. It ends with the test.
+// Server starts a server that calls answer for each connection and then closes it. It ends with
+// the test.
 func Server(t testing.TB, answer func(net.Conn)) (address string) {
 	t.Helper()
 	var lc net.ListenConfig
@@ -76,7 +77,7 @@ func Server(t testing.TB, answer func(net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
-// Hides wants that the text has none of the secrets, however escaped.
+// Hides fails the test if the text contains one of the secrets, in any usual escaping.
 func Hides(t testing.TB, what, text string, secrets ...string) {
 	t.Helper()
 	for _, secret := range secrets {
