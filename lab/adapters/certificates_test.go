@@ -33,13 +33,14 @@ var (
 	_ interface{ Unwrap() error } = (*holdfast.LostError)(nil)
 )
 
-// storage has its files where files says, and its locks in Holdfast's store.
+// storage is a certmagic.Storage with its files in files and its locks in Holdfast's store.
 type storage struct {
 	files
 	*adapt.Names
 }
 
-// files are a Storage one level deeper than Names, so that its locks are hidden.
+// files hides the locks of a Storage: their methods are one embedding level deeper than the
+// methods of Names.
 type files struct{ certmagic.Storage }
 
 // issuer is a certificate authority, whose work ends with the lock of the certificate.
@@ -66,7 +67,7 @@ func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 	return certificate, nil
 }
 
-// magic makes a configuration, as each machine has one.
+// magic returns a configuration as each machine has one.
 func magic(folder string, locks *adapt.Names, store certmagic.Storage, issue func(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error)) (cfg *certmagic.Config, stop func()) {
 	cache := certmagic.NewCache(certmagic.CacheOptions{
 		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return cfg, nil },
@@ -93,7 +94,7 @@ func certmagicObtain(ctx context.Context, w *worker) error {
 	return nil
 }
 
-// sign makes a certificate.
+// sign returns a certificate for the request.
 func sign(csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -110,7 +111,7 @@ func sign(csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// Of two machines one obtains the certificate, and the other one loads it.
+// One of two machines obtains the certificate, and the other one loads it.
 func TestCertmagicObtainsOnce(t *testing.T) {
 	url, folder := local(t), t.TempDir()
 	operator := open(t, url)
@@ -119,7 +120,7 @@ func TestCertmagicObtainsOnce(t *testing.T) {
 	for range cap(obtained) {
 		locks := adapt.NewNames(open(t, url), nil)
 		cfg, stop := magic(folder, locks, nil, func(_ context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
-			close(begun) // twice is a panic
+			close(begun) // panics if it is called twice
 			<-finish
 			return sign(csr)
 		})
@@ -129,11 +130,11 @@ func TestCertmagicObtainsOnce(t *testing.T) {
 	<-begun
 	untilWaiting(t, operator, "issue_cert_example.com")
 	close(finish)
-	is(t, <-obtained, nil)
-	is(t, <-obtained, nil)
+	wantError(t, <-obtained, nil)
+	wantError(t, <-obtained, nil)
 }
 
-// losing is a Storage whose lock is taken away once it is acquired.
+// losing is a Storage whose lock is released by force as soon as it is acquired.
 type losing struct {
 	storage
 	seize   func()
@@ -152,7 +153,7 @@ func (l losing) RenewLockLease(ctx context.Context, name string, d time.Duration
 	return err
 }
 
-// An obtain that has lost its lock asks no certificate authority.
+// An obtain that has lost its lock sends no request to the certificate authority.
 func TestCertmagicAbortsWithoutItsLock(t *testing.T) {
 	url := local(t)
 	operator := open(t, url)
@@ -171,12 +172,12 @@ func TestCertmagicAbortsWithoutItsLock(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- cfg.ObtainCertAsync(ctx, "example.com") }()
-	is(t, <-l.renewed, holdfast.ErrForced)
-	cancel() // certmagic would try again in a minute
-	is(t, <-ended, context.Canceled)
+	wantError(t, <-l.renewed, holdfast.ErrForced)
+	cancel() // otherwise certmagic tries again in a minute
+	wantError(t, <-ended, context.Canceled)
 }
 
-// A loss while the certificate authority works ends its ctx, and the obtain.
+// If the lock is lost while the certificate authority works, its ctx and the obtain end.
 func TestCertmagicLosesItsLock(t *testing.T) {
 	url := local(t)
 	operator := open(t, url)
@@ -184,9 +185,9 @@ func TestCertmagicLosesItsLock(t *testing.T) {
 	cfg, stop := magic(t.TempDir(), locks, nil, func(ctx context.Context, _ *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
 		seize(ctx, t, operator, "issue_cert_example.com")
 		<-ctx.Done()
-		is(t, context.Cause(ctx), holdfast.ErrForced)
+		wantError(t, context.Cause(ctx), holdfast.ErrForced)
 		return nil, ctx.Err()
 	})
 	defer stop()
-	is(t, cfg.ObtainCertAsync(t.Context(), "example.com"), context.Canceled)
+	wantError(t, cfg.ObtainCertAsync(t.Context(), "example.com"), context.Canceled)
 }

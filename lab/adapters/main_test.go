@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// open makes a Client that is closed as the test ends.
+// open returns a Client that the test closes at its end.
 func open(t *testing.T, url string) *holdfast.Client {
 	t.Helper()
 	c, err := holdfast.Open(t.Context(), url, &holdfast.Options{TTL: ttl})
@@ -34,7 +34,7 @@ func open(t *testing.T, url string) *holdfast.Client {
 	return c
 }
 
-// local returns the URL of a SQLite store of the test's own.
+// local returns the URL of a new SQLite store.
 func local(t *testing.T) string {
 	t.Helper()
 	return "sqlite:" + t.TempDir() + "/locks.db"
@@ -48,8 +48,8 @@ func seize(ctx context.Context, t *testing.T, c *holdfast.Client, resource strin
 	}
 }
 
-// is checks an error, nil included.
-func is(t *testing.T, err, want error) {
+// wantError fails the test unless err is want, which may be nil.
+func wantError(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("got error %v, want %v", err, want)

@@ -22,7 +22,7 @@ import (
 
 var _ lock.Locker = (*adapt.Migrations)(nil)
 
-// database opens what a URL names.
+// database opens the database that a URL names.
 func database(url string) (*sql.DB, goose.Dialect, error) {
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
 		db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(10000)")
@@ -54,21 +54,21 @@ func gooseUp(ctx context.Context, w *worker) error {
 	return err
 }
 
-// provider migrates a new PostgreSQL database, which is also the store.
+// provider returns migrations of a new PostgreSQL database, which is also the store.
 func provider(t *testing.T, statement string) (*goose.Provider, *adapt.Migrations, *holdfast.Client, *sql.DB) {
 	t.Helper()
 	url := engines.PostgresDatabase(t)
 	db, dialect, err := database(url)
-	is(t, err, nil)
+	wantError(t, err, nil)
 	t.Cleanup(func() { _ = db.Close() })
 	m := adapt.NewMigrations(open(t, url), "migrations", nil)
 	files := fstest.MapFS{"1_slow.sql": {Data: []byte("-- +goose Up\n" + statement + ";\n")}}
 	p, err := goose.NewProvider(dialect, db, files, goose.WithLocker(m))
-	is(t, err, nil)
+	wantError(t, err, nil)
 	return p, m, open(t, url), db
 }
 
-// untilSleeping waits until a connection to the database sleeps.
+// untilSleeping waits until a connection to the database runs pg_sleep.
 func untilSleeping(t *testing.T, db *sql.DB) {
 	t.Helper()
 	for n := 0; n == 0; {
@@ -79,7 +79,7 @@ func untilSleeping(t *testing.T, db *sql.DB) {
 	}
 }
 
-// A migration that loses its lock is cancelled in the server, rolled back and not noted.
+// A migration that loses its lock is cancelled in the server, rolled back and not recorded.
 func TestGooseLosesItsLock(t *testing.T) {
 	p, m, operator, db := provider(t, "CREATE TABLE a (n int); SELECT pg_sleep(600)")
 	ended := make(chan error, 1)
@@ -91,20 +91,20 @@ func TestGooseLosesItsLock(t *testing.T) {
 	}()
 	untilSleeping(t, db)
 	seize(t.Context(), t, operator, "migrations")
-	is(t, <-ended, holdfast.ErrForced)
+	wantError(t, <-ended, holdfast.ErrForced)
 	if version, err := p.GetDBVersion(t.Context()); version != 0 || err != nil {
 		t.Errorf("version %d, error %v", version, err)
 	}
 	var tables int
-	is(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_tables WHERE tablename = 'a'").Scan(&tables), nil)
+	wantError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_tables WHERE tablename = 'a'").Scan(&tables), nil)
 	if tables != 0 {
 		t.Error("half of the migration is there")
 	}
 }
 
-// Outside of Migrate nothing stops the migration. Its Up returns the loss.
+// Outside of Migrate, nothing stops a migration whose lock is lost. Its Up returns the loss.
 func TestGooseOutsideOfMigrate(t *testing.T) {
-	p, _, operator, db := provider(t, "SELECT pg_sleep(2.5)") // longer than a renewal takes to come
+	p, _, operator, db := provider(t, "SELECT pg_sleep(2.5)") // longer than until the next renewal
 	ended := make(chan error, 1)
 	go func() {
 		_, err := p.Up(t.Context())
@@ -112,13 +112,14 @@ func TestGooseOutsideOfMigrate(t *testing.T) {
 	}()
 	untilSleeping(t, db)
 	seize(t.Context(), t, operator, "migrations")
-	is(t, <-ended, holdfast.ErrForced)
+	wantError(t, <-ended, holdfast.ErrForced)
 	if version, err := p.GetDBVersion(t.Context()); version != 1 || err != nil {
 		t.Errorf("version %d, error %v", version, err)
 	}
 }
 
-// Up of one Provider at once: goose lets the second one in before the first has unlocked.
+// Two calls of Up of one Provider at once: goose lets the second one in before the first has
+// unlocked.
 func TestGooseAtOnce(t *testing.T) {
 	p, _, _, _ := provider(t, "SELECT 1")
 	ended := make(chan error, 4)
@@ -129,6 +130,6 @@ func TestGooseAtOnce(t *testing.T) {
 		}()
 	}
 	for range cap(ended) {
-		is(t, <-ended, nil)
+		wantError(t, <-ended, nil)
 	}
 }

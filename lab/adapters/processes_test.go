@@ -17,22 +17,22 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// patience is how long an event may take on a busy machine.
+// patience limits how long an event may take on a busy machine.
 const patience = time.Minute
 
-// process is a worker that runs.
+// process is a running worker.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 }
 
-// event is a line of a worker. At its end, the line is empty.
+// event is a line that a worker prints. The line is empty if the worker has ended.
 type event struct {
 	of   *process
 	line string
 }
 
-// start starts a worker, which ends with the test.
+// start starts a worker that ends with the test.
 func start(t *testing.T, c config, events chan<- event) *process {
 	t.Helper()
 	text, err := json.Marshal(c)
@@ -53,7 +53,7 @@ func start(t *testing.T, c config, events chan<- event) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // if the test failed
+		_ = p.cmd.Process.Kill() // still running if the test failed
 		_ = p.cmd.Wait()
 	})
 	go func() {
@@ -69,7 +69,8 @@ func start(t *testing.T, c config, events chan<- event) *process {
 	return p
 }
 
-// until waits for a line, of a process or of any, and returns whose it is.
+// until waits for a line from the process, or from any process if it is nil, and returns the
+// process.
 func until(t *testing.T, events <-chan event, of *process, line string) *process {
 	t.Helper()
 	for limit := time.After(patience); ; {
@@ -89,9 +90,9 @@ func until(t *testing.T, events <-chan event, of *process, line string) *process
 	}
 }
 
-// Of two processes one works. When it is killed, the other one works, after the time of
-// the lock and never beside it. When that one loses its lock, its work ends, and begins
-// again.
+// Only one of two processes works. After it is killed, the other one begins when the TTL of the
+// lock has passed, and never before. After that process loses its lock, its work ends and
+// begins again.
 func TestProcesses(t *testing.T) {
 	sqlite := func(t *testing.T) (string, string) { return local(t), t.TempDir() }
 	postgres := func(t *testing.T) (string, string) { db := engines.PostgresDatabase(t); return db, db }
@@ -99,7 +100,7 @@ func TestProcesses(t *testing.T) {
 	for name, test := range map[string]struct {
 		adapter, resource string
 		store             func(t *testing.T) (store, data string)
-		skips             bool // the other one, and does not wait
+		skips             bool // the process that does not work returns at once instead of waiting
 	}{
 		"gocron locker, PostgreSQL": {"gocron locker", "cron/report", postgres, true},
 		"gocron elector, SQLite":    {"gocron elector", "scheduler", sqlite, true},
@@ -160,7 +161,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// untilAfterEnd waits until one process has ended and the other works.
+// untilAfterEnd waits until one process has ended and the other one works.
 func untilAfterEnd(t *testing.T, events <-chan event, ended, works *process) {
 	t.Helper()
 	var over, begun bool
@@ -172,7 +173,7 @@ func untilAfterEnd(t *testing.T, events <-chan event, ended, works *process) {
 				t.Fatal("two work at once")
 			case e.of == ended && e.line == "":
 				over = true
-				_ = ended.cmd.Wait() // it was killed
+				_ = ended.cmd.Wait() // killed
 			case e.of == works && e.line == working:
 				begun = true
 			case e.of == works && e.line == "":
@@ -184,7 +185,7 @@ func untilAfterEnd(t *testing.T, events <-chan event, ended, works *process) {
 	}
 }
 
-// untilWaiting waits until somebody waits for the resource.
+// untilWaiting waits until the resource has a waiter.
 func untilWaiting(t *testing.T, c *holdfast.Client, resource string) {
 	t.Helper()
 	for limit := time.Now().Add(patience); ; runtime.Gosched() {

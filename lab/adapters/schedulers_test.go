@@ -23,7 +23,7 @@ var (
 	_ gocron.Lock    = (*holdfast.Hold)(nil)
 )
 
-// often is how often gocron's jobs are due.
+// often is the interval of gocron's jobs.
 const often = 100 * time.Millisecond
 
 // runGocron runs a job until ctx ends.
@@ -47,7 +47,7 @@ func gocronLocker(ctx context.Context, w *worker) error {
 	return runGocron(ctx, locker.Task("report", w.work), gocron.WithDistributedLocker(locker), skip)
 }
 
-// observed is an Elector that says when it refuses.
+// observed is an Elector that reports each refusal.
 type observed struct {
 	*adapt.Elector
 	w *worker
@@ -63,7 +63,7 @@ func (o observed) IsLeader(ctx context.Context) error {
 
 func gocronElector(ctx context.Context, w *worker) error {
 	elector := adapt.NewElector(w.client, "scheduler", nil)
-	// A leader runs all runs of the job, and these may overlap.
+	// A leader runs all runs of the job, which may overlap without this option.
 	single := gocron.WithSingletonMode(gocron.LimitModeReschedule)
 	return runGocron(ctx, elector.Task(w.work), gocron.WithDistributedElector(observed{elector, w}), single)
 }
@@ -120,8 +120,8 @@ func asynqScheduler(ctx context.Context, w *worker) error {
 	})
 }
 
-// Two schedulers have clocks that differ by more than a job takes. Without AtLeast, both
-// run it.
+// The clocks of two schedulers differ by more than the duration of a job. Without AtLeast, both
+// run the job.
 func TestGocronWithClocksThatDiffer(t *testing.T) {
 	for name, test := range map[string]struct {
 		atLeast time.Duration
@@ -133,27 +133,27 @@ func TestGocronWithClocksThatDiffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := local(t)
-			ran := make(chan bool) // by an instance, or skipped
+			ran := make(chan bool) // true if the instance ran the job, false if it skipped it
 			for range 2 {
 				locker := adapt.NewLocker[gocron.Lock](open(t, url), &adapt.LockerOptions{AtLeast: test.atLeast})
 				s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
-				is(t, err, nil)
+				wantError(t, err, nil)
 				job := locker.Task("report", func(context.Context) error { return nil })
 				_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(job), gocron.WithName("report"),
 					gocron.WithEventListeners(
 						gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
-							is(t, err, holdfast.ErrHeld)
+							wantError(t, err, holdfast.ErrHeld)
 							ran <- false
 						}),
 						gocron.AfterJobRuns(func(uuid.UUID, string) { ran <- true }),
 						gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { t.Error(err) }),
 					))
-				is(t, err, nil)
+				wantError(t, err, nil)
 				s.Start()
 				if <-ran {
 					test.want--
 				}
-				is(t, s.Shutdown(), nil) // the second one's clock is that much behind
+				wantError(t, s.Shutdown(), nil) // so the clock of the second one is behind by this much
 			}
 			if test.want != 0 {
 				t.Errorf("it did not run as often as it should: %d are missing", test.want)
@@ -162,13 +162,13 @@ func TestGocronWithClocksThatDiffer(t *testing.T) {
 	}
 }
 
-// A job that loses its lock fails, for gocron's listeners too.
+// A job that loses its lock fails, and gocron tells its listeners.
 func TestGocronReportsALoss(t *testing.T) {
 	url := local(t)
 	operator := open(t, url)
 	locker := adapt.NewLocker[gocron.Lock](open(t, url), nil)
 	s, err := gocron.NewScheduler()
-	is(t, err, nil)
+	wantError(t, err, nil)
 	failed := make(chan error, 1)
 	job := locker.Task("report", func(ctx context.Context) error {
 		seize(ctx, t, operator, "report")
@@ -178,24 +178,24 @@ func TestGocronReportsALoss(t *testing.T) {
 	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(job), gocron.WithName("report"),
 		gocron.WithDistributedJobLocker(locker),
 		gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))
-	is(t, err, nil)
+	wantError(t, err, nil)
 	s.Start()
-	is(t, <-failed, holdfast.ErrForced)
-	is(t, s.Shutdown(), nil)
+	wantError(t, <-failed, holdfast.ErrForced)
+	wantError(t, s.Shutdown(), nil)
 }
 
-// Without a name, gocron's name of a job is that of its function, which is the same for
-// all of Task.
+// Without a name, gocron names a job after its function, which is the same for all jobs of
+// Task.
 func TestGocronJobWithoutAName(t *testing.T) {
 	locker := adapt.NewLocker[gocron.Lock](open(t, local(t)), nil)
 	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
-	is(t, err, nil)
+	wantError(t, err, nil)
 	failed := make(chan error, 1)
 	job := locker.Task("report", func(context.Context) error { t.Error("it ran under a lock of another name"); return nil })
 	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(job),
 		gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))
-	is(t, err, nil)
+	wantError(t, err, nil)
 	s.Start()
-	is(t, <-failed, adapt.ErrNotHeld)
-	is(t, s.Shutdown(), nil)
+	wantError(t, <-failed, adapt.ErrNotHeld)
+	wantError(t, s.Shutdown(), nil)
 }

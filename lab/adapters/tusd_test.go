@@ -62,17 +62,17 @@ func TestTusd(t *testing.T) {
 	var locks []tusdLock
 	for range 2 {
 		l, err := uploads{open(t, url)}.NewLock("a")
-		is(t, err, nil)
+		wantError(t, err, nil)
 		locks = append(locks, l)
 	}
 	stop := make(chan struct{}, 1)
-	is(t, locks[0].Lock(t.Context(), func() { stop <- struct{}{} }), nil)
+	wantError(t, locks[0].Lock(t.Context(), func() { stop <- struct{}{} }), nil)
 	granted := make(chan error)
 	go func() { granted <- locks[1].Lock(t.Context(), func() { stop <- struct{}{} }) }()
-	<-stop // the request that has the upload ends
-	is(t, locks[0].Unlock(), nil)
-	is(t, <-granted, nil)
+	<-stop // the request that holds the upload ends
+	wantError(t, locks[0].Unlock(), nil)
+	wantError(t, <-granted, nil)
 	seize(t.Context(), t, open(t, url), "uploads/a")
 	<-stop
-	is(t, locks[1].Unlock(), holdfast.ErrLost)
+	wantError(t, locks[1].Unlock(), holdfast.ErrLost)
 }

@@ -16,36 +16,36 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// variable makes this test binary a worker. It has the config.
+// variable is the environment variable with the config that makes this test binary a worker.
 const variable = "HOLDFAST_TEST_ADAPTER"
 
-// ttl is that of all locks: a killed worker keeps its lock for that long.
+// ttl is the TTL of all locks: the lock of a killed worker lasts that long.
 const ttl = 2 * time.Second
 
-// config is what a worker does.
+// config tells a worker what to do.
 type config struct {
 	Adapter string
 	Store   string // the URL
-	Data    string // the URL of what it works on: a database, a folder
-	Witness string // a file of all workers
+	Data    string // the URL of the data that it works on: a database, a folder
+	Witness string // a file that all workers lock
 }
 
-// worker is a process of its own. Of each event it prints a line.
+// worker is a process that prints a line for each event.
 type worker struct {
 	config
 	client *holdfast.Client
 	out    sync.Mutex
 }
 
-// The events.
+// The events that a worker prints.
 const (
 	working = "working" // the work begins
-	skipped = "skipped" // another worker has it
+	skipped = "skipped" // another worker has the lock
 	lost    = "lost"    // the work ended because its lock was lost
-	overlap = "overlap" // two work at once
+	overlap = "overlap" // two workers work at once
 )
 
-// workers are the adapters, each with a program that does its work until ctx ends.
+// workers are the adapters, each with a program that works until ctx ends.
 var workers = map[string]func(ctx context.Context, w *worker) error{
 	"gocron locker":  gocronLocker,
 	"gocron elector": gocronElector,
@@ -56,7 +56,7 @@ var workers = map[string]func(ctx context.Context, w *worker) error{
 	"mutex":          mutexLoop,
 }
 
-// workerMain works until the standard input ends.
+// workerMain runs a worker until its standard input ends, and returns the exit status.
 func workerMain() int {
 	w := new(worker)
 	if err := json.Unmarshal([]byte(os.Getenv(variable)), &w.config); err != nil {
@@ -91,8 +91,8 @@ func (w *worker) say(event string) {
 	fmt.Println(event)
 }
 
-// work is what one worker at a time does, until ctx ends. The kernel's lock of a file
-// shows that none works beside it, and ends with a process that is killed.
+// work is the work that only one worker may do at a time. It ends with ctx. A kernel lock on
+// the file Witness detects a second worker, and is free again when its process is killed.
 func (w *worker) work(ctx context.Context) error {
 	witness, err := os.OpenFile(w.Witness, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// With each client the locks do as with any other, also behind a proxy that
-// serves the node under a path of its own.
+// The locks work with each client, also behind a proxy that serves the node under a path.
 func TestLocks(t *testing.T) {
 	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
 		for name, o := range officials {
@@ -50,7 +49,7 @@ func underPath(t *testing.T, node string, via http.RoundTripper) string {
 	return server.URL
 }
 
-// useAll sends every kind of request, with names that are hard on a URL.
+// useAll sends every kind of request, with names that need escaping in a URL.
 func useAll(t *testing.T, c *holdfast.Client) {
 	t.Helper()
 	ctx := t.Context()
@@ -70,7 +69,7 @@ func useAll(t *testing.T, c *holdfast.Client) {
 	if err := holds["a/b"].Renew(ctx, 2*time.Hour); err != nil {
 		t.Error(err)
 	}
-	renewed, err := c.Admin().RenewID(ctx, "mine", 3*time.Hour) // all at once
+	renewed, err := c.Admin().RenewID(ctx, "mine", 3*time.Hour) // all holds of the lock ID
 	if err != nil || len(renewed) != len(names) {
 		t.Errorf("%d renewed, error %v", len(renewed), err)
 	}
@@ -101,7 +100,7 @@ func useAll(t *testing.T, c *holdfast.Client) {
 	if _, err := c.Admin().Sweep(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := c.Close(); err != nil { // releases them in one batch
+	if err := c.Close(); err != nil { // releases all of them in one batch
 		t.Error(err)
 	}
 }

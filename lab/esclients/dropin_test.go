@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/esnode"
 )
 
-// The drop-in for es-distributed-lock takes each client, too.
+// The drop-in for es-distributed-lock works with each client too.
 func TestDropIn(t *testing.T) {
 	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) {
 		for name, o := range officials {
@@ -26,7 +26,7 @@ func TestDropIn(t *testing.T) {
 	})
 }
 
-// useDropIn calls what programs with es-distributed-lock call.
+// useDropIn calls the functions that programs with es-distributed-lock call.
 func useDropIn(t *testing.T, client eslock.Performer) {
 	t.Helper()
 	l := lock.NewLock(client, "a/b c").WithOwner("me")

@@ -1,8 +1,5 @@
 //go:build officialclients
 
-// Package esclients_test tests package eslock with the official clients of
-// Elasticsearch and OpenSearch, as they are. It is alone, because they take
-// minutes to compile, and only built when asked for: make clients.
 package esclients_test
 
 import (
@@ -25,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // official is one of the clients.
 type official struct {
-	// checks says that it takes the answers of Elasticsearch alone.
+	// checks reports whether the client accepts answers of Elasticsearch only.
 	checks  bool
 	connect func(address string, via http.RoundTripper) (eslock.Performer, error)
 }
@@ -52,10 +49,10 @@ var officials = map[string]official{
 	}},
 }
 
-// refuses: the client takes no answer of this server.
+// refuses reports whether the client accepts no answer of this server.
 func (o official) refuses(e engines.Engine) bool { return o.checks && e.Kind == "opensearch" }
 
-// at connects the client with an address, for as long as the test runs.
+// at returns the client connected to an address until the test ends.
 func (o official) at(t *testing.T, address string, via http.RoundTripper) eslock.Performer {
 	t.Helper()
 	client, err := o.connect(address, via)
@@ -68,14 +65,14 @@ func (o official) at(t *testing.T, address string, via http.RoundTripper) eslock
 	return client
 }
 
-// transport leaves no connection behind.
+// transport returns a transport whose connections end with the test.
 func transport(t *testing.T) *http.Transport {
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr
 }
 
-// newStore is ready, and on an index that is deleted in the end.
+// newStore returns an initialized store on an index that the test deletes at its end.
 func newStore(t *testing.T, client eslock.Performer, index string) *eslock.Store {
 	t.Helper()
 	s := eslock.New(client, &eslock.Options{Index: index})

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults"
 )
 
-// checking runs a test with each client that refuses the answers of OpenSearch,
-// after the server has done what was asked.
+// checking runs a test with each client that refuses the answers of OpenSearch after the server
+// has handled the request.
 func checking(t *testing.T, test func(t *testing.T, e engines.Engine, o official)) {
 	e := engines.OpenSearch(t)
 	for name, o := range officials {
@@ -26,23 +26,23 @@ func checking(t *testing.T, test func(t *testing.T, e engines.Engine, o official
 	}
 }
 
-// near is a store whose client takes all answers.
-func near(t *testing.T, e engines.Engine, index string) *eslock.Store {
+// acceptingStore is a store whose client accepts all answers.
+func acceptingStore(t *testing.T, e engines.Engine, index string) *eslock.Store {
 	t.Helper()
 	return newStore(t, officials["opensearch-go v4"].at(t, e.URL, transport(t)), index)
 }
 
-// What was applied and then refused is of unknown outcome: nothing is granted or
-// lost by it, and a repeat comes to what was done.
+// If the client refuses the answer to an applied request, the outcome is unknown: nothing is
+// granted or lost by it, and a repeated request returns the result of the first.
 func TestRefusedAnswers(t *testing.T) {
 	checking(t, func(t *testing.T, e engines.Engine, o official) {
 		index := engines.SearchIndex(t, e)
-		s := near(t, e, index)
+		s := acceptingStore(t, e, index)
 		refusing := eslock.New(o.at(t, e.URL, transport(t)), &eslock.Options{Index: index})
 		for name, prepare := range faults.Operations {
 			switch name {
 			case "init", "watch":
-				continue // it is told for good, and there are none
+				continue // it ends the calls for good; these have nothing to repeat
 			}
 			t.Run(name, func(t *testing.T) {
 				p := prepare(t, s, t.Name())
@@ -63,8 +63,8 @@ func TestRefusedAnswers(t *testing.T) {
 	})
 }
 
-// A Client that is opened so says at once which client is needed, and takes no
-// lock.
+// A Client opened with such a client fails at once, names the client that is needed, and takes
+// no lock.
 func TestRefusedAtOnce(t *testing.T) {
 	checking(t, func(t *testing.T, e engines.Engine, o official) {
 		index := engines.SearchIndex(t, e)
@@ -76,13 +76,13 @@ func TestRefusedAtOnce(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		for st, err := range near(t, e, index).List(t.Context(), driver.Filter{Resource: "r"}) {
+		for st, err := range acceptingStore(t, e, index).List(t.Context(), driver.Filter{Resource: "r"}) {
 			t.Errorf("there is %+v, %v", st, err)
 		}
 	})
 }
 
-// passing says what the clients of Elasticsearch want to hear.
+// passing adds the header that clients of Elasticsearch require of answers.
 type passing struct{ http.RoundTripper }
 
 func (p passing) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -93,7 +93,7 @@ func (p passing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// With such a transport the clients of Elasticsearch do on OpenSearch, too.
+// With this transport the clients of Elasticsearch work with OpenSearch too.
 func TestPassingTheCheck(t *testing.T) {
 	checking(t, func(t *testing.T, e engines.Engine, o official) {
 		client := o.at(t, e.URL, passing{transport(t)})
