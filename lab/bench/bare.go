@@ -10,21 +10,21 @@ import (
 	"modernc.org/sqlite"
 )
 
-// bare is what a lock costs at least in SQLite: twice BEGIN IMMEDIATE, SELECT,
-// UPSERT, COMMIT, with prepared statements on one connection, past database/sql,
-// which sqlitelock goes past as well. WAL and synchronous=normal are what that
-// uses; the busy time-out is SQLite's own way to wait for other processes.
+// bare is the least cost of a lock in SQLite: twice BEGIN IMMEDIATE, SELECT, UPSERT, COMMIT,
+// with prepared statements on one connection. It bypasses database/sql, as sqlitelock does, and
+// has the same settings, WAL and synchronous=normal. The busy time-out is SQLite's own way to
+// wait for other processes.
 type bare struct {
 	conn                        driver.Conn
 	begin, look, upsert, commit driver.Stmt
 	resource                    string
-	texts                       [2]driver.Value // of the row, in turn
+	texts                       [2]driver.Value // of the row, alternating
 	touched                     int64
 	row                         []driver.Value
 }
 
-// openBare makes the table as sqlitelock has it, without index and trigger. The
-// rows get the text while locked, and none after, as rows there do.
+// openBare creates a table like that of sqlitelock, without index and trigger. A row contains
+// text while it is locked, and none afterwards, like the rows of sqlitelock.
 func openBare(ctx context.Context, file, resource, text string) (_ *bare, err error) {
 	name := url.URL{Scheme: "file", Path: file, RawQuery: url.Values{
 		"_journal_mode": {"wal"},
@@ -60,7 +60,7 @@ func openBare(ctx context.Context, file, resource, text string) (_ *bare, err er
 	return b, nil
 }
 
-// lockAndUnlock is the two transactions.
+// lockAndUnlock runs the two transactions.
 func (b *bare) lockAndUnlock(ctx context.Context) error {
 	for _, text := range b.texts {
 		if err := b.transact(ctx, text); err != nil {
@@ -85,7 +85,7 @@ func (b *bare) transact(ctx context.Context, text driver.Value) error {
 		return err
 	}
 	b.touched++
-	// As large as a time in microseconds, which sqlitelock writes.
+	// The number is as large as the microseconds that sqlitelock writes.
 	n := int64(1)<<50 + b.touched
 	if err := execute(ctx, b.upsert, b.resource, n, n, n, text); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// browser is what two windows of a browser do that show the dashboard: it follows the stream of
-// events and, at each sight, loads the parts of both pages that change.
+// browser imitates two browser windows with the dashboard: it reads the stream of events, and
+// for each event loads the parts of both pages that change.
 type browser struct {
 	server *served
-	seen   atomic.Int64 // sights whose parts are loaded
+	seen   atomic.Int64 // events whose parts have been loaded
 	end    context.CancelFunc
 	ended  chan error
 }
@@ -57,7 +57,7 @@ func (b *browser) follow(ctx context.Context, events io.Reader) error {
 	return errors.Join(lines.Err(), errors.New("the stream of events has ended"))
 }
 
-// get returns what is at an address.
+// get returns the content of an address.
 func (b *browser) get(ctx context.Context, at string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.url+at, nil)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// certificate is the files of a server on 127.0.0.1, which has signed itself.
+// certificate has the files of a self-signed certificate for 127.0.0.1.
 type certificate struct{ cert, key string }
 
 func newCertificate(dir string) *certificate {
@@ -34,7 +34,7 @@ func newCertificate(dir string) *certificate {
 	return c
 }
 
-// trusting is for a client that knows the certificate.
+// trusting returns the TLS configuration of a client that trusts the certificate.
 func (c *certificate) trusting() *tls.Config {
 	text := must(os.ReadFile(c.cert))
 	roots := x509.NewCertPool()

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// A measurement ends at the first error, as a test does: it panics with a failure, which
-// runOne returns. What goroutines of its own do returns errors, or is done by atOnce.
+// failure is the panic value that ends a measurement at its first error; runOne returns it.
+// Goroutines of a measurement return their errors instead, or use atOnce.
 type failure struct{ error }
 
-// check ends the measurement if there is an error.
+// check ends the measurement if err is not nil.
 func check(err error) {
 	if err != nil {
 		panic(failure{err})
@@ -20,26 +20,26 @@ func check(err error) {
 // failf ends the measurement.
 func failf(format string, args ...any) { check(fmt.Errorf(format, args...)) }
 
-// must is the value of a call that did not fail.
+// must returns the value of a call, and ends the measurement if the call failed.
 func must[T any](value T, err error) T {
 	check(err)
 	return value
 }
 
-// finish, deferred, closes something, even if the measurement fails.
+// finish, when deferred, closes something, even if the measurement fails.
 func finish(closes func() error) {
 	failed, err := failedBy(recover()), closes()
 	check(errors.Join(failed, err))
 }
 
-// undo, deferred, closes something if what comes after it fails.
+// undo, when deferred, closes something if the measurement fails.
 func undo(closes func() error) {
 	if failed := failedBy(recover()); failed != nil {
 		check(errors.Join(failed, closes()))
 	}
 }
 
-// atOnce does it n times at once, and fails if one of them does.
+// atOnce calls do n times at once, and ends the measurement if one call fails.
 func atOnce(n int, do func(i int)) {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -53,7 +53,7 @@ func atOnce(n int, do func(i int)) {
 	check(errors.Join(errs...))
 }
 
-// failedBy is the error of a failure that was recovered. Any other panic goes on.
+// failedBy returns the error of a recovered failure. It panics again for any other panic.
 func failedBy(recovered any) error {
 	if recovered == nil {
 		return nil

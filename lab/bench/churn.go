@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// churn is what others do in a store, without the server: they hold, release and acquire, and
-// wait.
+// churn makes changes in a store, bypassing the server: it holds, releases and acquires, and
+// waits.
 type churn struct {
 	store   driver.Store
 	size    dashboardSize
@@ -19,9 +19,9 @@ type churn struct {
 }
 
 const (
-	// perQueue waiters wait for one resource.
+	// perQueue is how many waiters wait for one resource.
 	perQueue = 10
-	// askEvery is how often a waiter asks again, so that its place is kept.
+	// askEvery is how often a waiter asks again to keep its place.
 	askEvery = 40 * time.Second
 )
 
@@ -55,16 +55,16 @@ func requestOf(resource, owner string) driver.AcquireRequest {
 	}
 }
 
-// ask lets a waiter ask.
+// ask makes a waiter ask.
 func (c *churn) ask(ctx context.Context, i int) {
 	c.waiters[i].HoldID = driver.NewHoldID()
 	if _, err := c.store.Acquire(ctx, c.waiters[i]); !errors.Is(err, driver.ErrHeld) {
-		check(errors.Join(err, fmt.Errorf("%s was granted to a waiter, or could not be asked for", c.waiters[i].Resource)))
+		check(errors.Join(err, fmt.Errorf("%s: the acquire of a waiter was granted or failed", c.waiters[i].Resource)))
 	}
 }
 
-// during lets so much happen for a time, and returns the processor time that the server and
-// the store have taken in that time.
+// during makes changes for a time, and returns the processor time that the server and the store
+// have used in it.
 func (c *churn) during(ctx context.Context, store *servedStore, s *served, lasts time.Duration) (ofServer, ofStore time.Duration) {
 	server := s.cmd.Process.Pid
 	before, storeBefore := must(processorTimeOf(server)), must(store.processorTime(ctx))
@@ -72,7 +72,7 @@ func (c *churn) during(ctx context.Context, store *servedStore, s *served, lasts
 	return must(processorTimeOf(server)) - before, must(store.processorTime(ctx)) - storeBefore
 }
 
-// change makes the changes: each releases a resource that nobody waits for, or acquires it.
+// change makes the changes: each releases or acquires a resource without waiters.
 func (c *churn) change(ctx context.Context, lasts time.Duration) {
 	ticks := time.NewTicker(time.Second / time.Duration(c.size.changes))
 	defer ticks.Stop()
@@ -85,7 +85,7 @@ func (c *churn) change(ctx context.Context, lasts time.Duration) {
 		select {
 		case <-end.C:
 			if changed%2 == 1 {
-				c.one(ctx, changed) // all is held again
+				c.one(ctx, changed) // so that everything is held again
 			}
 			return
 		case <-ticks.C:
@@ -100,7 +100,7 @@ func (c *churn) change(ctx context.Context, lasts time.Duration) {
 	}
 }
 
-// one is the nth change.
+// one makes the nth change.
 func (c *churn) one(ctx context.Context, n int) {
 	waited := (len(c.waiters) + perQueue - 1) / perQueue
 	q := &c.holds[waited+n/2%(len(c.holds)-waited)]

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// counted counts the calls of a store.
+// counted is a store that counts its calls.
 type counted struct {
 	driver.Store
 	acquires, releases, renewals, watches atomic.Int64

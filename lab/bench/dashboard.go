@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// dashboardSize is how much is there while somebody watches a server's dashboard.
+// dashboardSize is the size of the measured store.
 type dashboardSize struct {
 	holds, waiters int
 	changes        int // per second
@@ -22,9 +22,10 @@ var (
 	dashboardSmall = dashboardSize{1000, 100, 60, 20_000, 5 * time.Second}
 )
 
-// measureDashboard measures what it costs to watch: the processor time of a server and of its
-// store while a browser follows the dashboard, and that of the store while none does. First
-// there are holds alone, and then so many records of resources that nobody holds besides.
+// measureDashboard measures the cost of watching the dashboard: the processor time of the
+// server and of its store while a browser shows the dashboard, and that of the store without a
+// browser. The first measurement has holds only; the second also has records of resources
+// without holds.
 func measureDashboard(ctx context.Context, dir string) (all []result) {
 	size := dashboardFull
 	if small {
@@ -55,25 +56,26 @@ func dashboardOf(ctx context.Context, open func(context.Context) *servedStore, b
 	}
 }
 
-// watching is what it has cost.
+// watching is the measured cost.
 type watching struct {
-	server, store, alone time.Duration // of processors; alone is the store's with nobody watching
+	server, store, alone time.Duration // processor times; alone is the store's without a browser
 	lasted               time.Duration
-	seen                 int             // how often there was something new
-	looks                []time.Duration // how long one took
+	seen                 int             // number of events with changes
+	looks                []time.Duration // durations of looks
 }
 
-// looksTimed are looks that this process makes, as the server does.
+// looksTimed is how many looks this process makes itself to measure their duration.
 const looksTimed = 3
 
-// costOfWatching measures for that long, or longer.
+// costOfWatching measures for the given time, or longer.
 func costOfWatching(ctx context.Context, store *servedStore, s *served, c *churn, lasts time.Duration) (w watching) {
 	for range looksTimed {
 		start := time.Now()
 		lookAt(ctx, store.store)
 		w.looks = append(w.looks, time.Since(start))
 	}
-	// So that some of the server's looks are within the time: it rests ten times as long as one takes.
+	// The server rests ten times as long as a look takes: measure long enough to include some
+	// looks.
 	w.lasted = max(lasts, (3 * 11 * median(w.looks)).Round(time.Second))
 	_, w.alone = c.during(ctx, store, s, w.lasted)
 	b := startBrowser(ctx, s)
@@ -84,7 +86,7 @@ func costOfWatching(ctx context.Context, store *servedStore, s *served, c *churn
 	return w
 }
 
-// lookAt reads what a server's look reads.
+// lookAt reads what a look of the server reads.
 func lookAt(ctx context.Context, store driver.Store) {
 	for _, err := range store.List(ctx, driver.Filter{}) {
 		check(err)
@@ -123,7 +125,7 @@ func (w watching) ofLook(where string) result {
 	}
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

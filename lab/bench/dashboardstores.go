@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// These make records of resources that nobody holds, all copies of that of the resource that
-// was locked and unlocked first.
+// The methods copies make records of resources without holds: copies of the record of the first
+// resource that was locked and unlocked.
 
 func (db *postgresDB) copies(ctx context.Context, n int) error {
 	_, err := db.pool.Exec(ctx, `INSERT INTO holdfast.locks (resource, token, touched, holds, places, watched, due)
 		SELECT format('records/%s', lpad(i::text, 7, '0')), token, touched, holds, places, watched, due
 		FROM holdfast.locks, generate_series(1, $1) AS i WHERE resource = 'first'`, n)
 	if err == nil {
-		// Soon the server would do so by itself, in the time that is measured.
+		// Otherwise the server would do so by itself during the measurement.
 		_, err = db.pool.Exec(ctx, "VACUUM ANALYZE holdfast.locks")
 	}
 	return err
@@ -34,7 +34,7 @@ func (db *redisDB) copies(ctx context.Context, n int) error {
 	return nil
 }
 
-// processorTime is for how long the server's processes have kept processors busy.
+// processorTime returns the processor time of the server's processes.
 func (db *postgresDB) processorTime(ctx context.Context) (time.Duration, error) {
 	var backend int
 	if err := db.pool.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&backend); err != nil {

@@ -16,12 +16,12 @@ import (
 const (
 	fewResources  = 10
 	manyResources = 1_000_000
-	// heldEvery-th resource is held.
+	// heldEvery: every heldEvery-th resource is held.
 	heldEvery = 10
 )
 
-// measureFileSize compares the time to acquire a resource, chosen at random, in a
-// file with few and in one with many.
+// measureFileSize compares the time to acquire a random resource in a file with few resources
+// and in a file with many.
 func measureFileSize(ctx context.Context, dir string) []result {
 	var clients [2]*holdfast.Client
 	var took [2][]time.Duration
@@ -36,7 +36,7 @@ func measureFileSize(ctx context.Context, dir string) []result {
 	}
 	acquire := func(i int) func(bool) {
 		return func(counts bool) {
-			n := rand.N(sizes[i]/heldEvery)*heldEvery + 1 + rand.N(heldEvery-1) // not one that is held
+			n := rand.N(sizes[i]/heldEvery)*heldEvery + 1 + rand.N(heldEvery-1) // a free resource
 			start := time.Now()
 			h := must(clients[i].TryLock(ctx, resourceName(n), nil))
 			if counts {
@@ -60,9 +60,9 @@ func measureFileSize(ctx context.Context, dir string) []result {
 
 func resourceName(n int) string { return fmt.Sprintf("resource-%07d", n) }
 
-// fill makes a file of that many resources, those divisible by heldEvery held. The
-// first is locked, and the second locked and unlocked, through the store; the
-// others are copies of these rows.
+// fill creates a file with size resources. Those with a number divisible by heldEvery are held.
+// The first one is locked, and the second one locked and unlocked, through the store; the other
+// rows are copies of these.
 func fill(ctx context.Context, file string, size int) {
 	store := must(sqlitelock.Open(ctx, file, nil))
 	defer finish(store.Close)
@@ -72,7 +72,7 @@ func fill(ctx context.Context, file string, size int) {
 	check(lockAndUnlock(ctx, client, resourceName(1)))
 	db := must(sql.Open("sqlite", file))
 	defer finish(db.Close)
-	var columns string // but for the name
+	var columns string // without the name
 	check(db.QueryRowContext(ctx,
 		`SELECT group_concat(name, ', ') FROM pragma_table_info('resources') WHERE name <> 'resource'`).Scan(&columns))
 	must(db.ExecContext(ctx, strings.ReplaceAll(`

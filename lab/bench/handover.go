@@ -15,24 +15,24 @@ import (
 
 const (
 	handOvers = 1000
-	// missedAfter is how long a hand-over takes at least that the waiter found by
-	// its own back-off rather than by a signal: that is some seconds.
+	// missedAfter is the least duration of a hand-over that the waiter found by its back-off,
+	// which takes seconds, and not by a signal.
 	missedAfter = 500 * time.Millisecond
 
-	// silentPairs of processes, each with a file of its own, hand over
-	// silentHandOvers times each after a silence.
+	// silentPairs of processes, each with a file of its own, hand over silentHandOvers times
+	// after a silence.
 	silentPairs     = 10
 	silentHandOvers = 10
-	silence         = 4 * time.Second // at most, and a quarter at least
+	silence         = 4 * time.Second // the longest silence; the shortest is a quarter of it
 )
 
-// measureHandOver lets a process wait for what this one holds and measures how
-// long after the unlock it is granted. This one does nothing after the unlock,
-// so that no later write can bring the news. It unlocks soon after the other
-// began to wait, and, since who waits may look less often in time, after long.
+// measureHandOver lets a process wait for a lock that this process holds, and measures the time
+// from unlock to grant. This process does nothing after the unlock, so that no later write can
+// wake the waiter. It unlocks soon after the wait began, and also after a long time, because a
+// waiter might look less often then.
 func measureHandOver(ctx context.Context, dir string) []result {
 	soon := handOverTimes(ctx, filepath.Join(dir, "soon.db"), scaled(handOvers), func() time.Duration {
-		return rand.N(10 * time.Millisecond) // not always at the same moment of its waiting
+		return rand.N(10 * time.Millisecond) // at a random moment of the wait
 	})
 	var late [silentPairs][]time.Duration
 	atOnce(silentPairs, func(i int) {
@@ -70,7 +70,7 @@ func measureHandOver(ctx context.Context, dir string) []result {
 	}
 }
 
-// handOverTimes hands over n times to another process, on that file.
+// handOverTimes hands over n times to another process, in that file.
 func handOverTimes(ctx context.Context, file string, n int, wait func() time.Duration) (took []time.Duration) {
 	store := must(sqlitelock.Open(ctx, file, nil))
 	defer finish(store.Close)
@@ -85,12 +85,12 @@ func handOverTimes(ctx context.Context, file string, n int, wait func() time.Dur
 	return took
 }
 
-// handOver returns the time from unlock to grant, of a process that has waited
-// for so long.
+// handOver returns the time from unlock to grant, for a process that has waited for the given
+// time.
 func handOver(ctx context.Context, client *holdfast.Client, w *worker, waited time.Duration) time.Duration {
 	h := must(client.Lock(ctx, "resource", nil))
 	check(w.send(true))
-	check(w.receive(new(bool))) // it waits
+	check(w.receive(new(bool))) // it waits now
 	time.Sleep(waited)
 	unlocked := must(monotonic())
 	check(h.Unlock(ctx))
@@ -99,25 +99,25 @@ func handOver(ctx context.Context, client *holdfast.Client, w *worker, waited ti
 	return granted - unlocked
 }
 
-// workWaiter locks, unlocks, and says when it was granted.
+// workWaiter locks and unlocks, and reports when it was granted.
 func workWaiter(ctx context.Context, p *peer) {
 	var file string
 	check(p.receive(&file))
 	store := must(sqlitelock.Open(ctx, file, nil))
 	defer finish(store.Close)
-	var lockID string // of the last attempt that was told
-	refusals := 0     // of that
+	var lockID string // of the last reported attempt
+	refusals := 0     // of that attempt
 	client := holdfast.New(store, &holdfast.Options{Trace: &holdfast.Trace{
 		AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
 			if !errors.Is(a.Err, holdfast.ErrHeld) {
 				return
 			}
-			// The second refusal comes when the subscription is effective.
+			// The second refusal comes when the subscription is in effect.
 			if a.LockID != lockID {
 				lockID, refusals = a.LockID, 0
 			}
 			if refusals++; refusals == 2 {
-				_ = p.send(true) // if it fails, so does the next receive
+				_ = p.send(true) // if it fails, the next receive fails too
 			}
 		},
 	}})

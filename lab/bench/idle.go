@@ -15,15 +15,15 @@ import (
 
 const (
 	idleWaiters = 1000
-	idleFor     = 30 * time.Second // in which each keeps its place twice
+	idleFor     = 30 * time.Second // in which each waiter renews its place twice
 )
 
-// idleSetup is what both processes are told.
+// idleSetup is the setup of both processes.
 type idleSetup struct {
 	File string
-	// OneResource: all wait for the same one, else each for its own.
+	// OneResource: all wait for the same resource; otherwise each for its own.
 	OneResource bool
-	For         time.Duration // is measured
+	For         time.Duration // duration of the measurement
 }
 
 func (s idleSetup) resource(i int) string {
@@ -33,16 +33,15 @@ func (s idleSetup) resource(i int) string {
 	return fmt.Sprintf("resource-%d", i)
 }
 
-// idleReport is what the waiting process says of its idle time.
+// idleReport is the cost that the waiting process reports.
 type idleReport struct {
 	Busy, Took time.Duration
 	Calls      int64
 	Memory     int64 // of all waiters, in bytes
 }
 
-// measureIdle tells what it costs a process to wait, with a goroutine for each
-// of many resources, or with all for one, while another process holds and
-// nothing happens.
+// measureIdle measures the cost of waiting without events, with a goroutine for each of many
+// resources, or with all goroutines for one resource. Another process holds the resources.
 func measureIdle(ctx context.Context, dir string) []result {
 	var results []result
 	for _, one := range []bool{true, false} {
@@ -85,7 +84,7 @@ func measureWaiterMemory(ctx context.Context, dir string) []result {
 }
 
 func idle(ctx context.Context, setup idleSetup) (got idleReport) {
-	// In this order: the holder must hold when the other begins to wait.
+	// Start the holder first: it must hold when the other one begins to wait.
 	for _, name := range []string{"holder", "idle"} {
 		w := startWorker(ctx, name)
 		defer finish(w.stop)
@@ -110,10 +109,10 @@ func workHolder(ctx context.Context, p *peer) {
 		}
 	}
 	check(p.send(idleReport{}))
-	check(p.receive(new(bool))) // the end
+	check(p.receive(new(bool))) // until the end
 }
 
-// workIdle waits, and says what that cost.
+// workIdle waits, and reports the cost.
 func workIdle(ctx context.Context, p *peer) {
 	var setup idleSetup
 	check(p.receive(&setup))
@@ -138,7 +137,7 @@ func workIdle(ctx context.Context, p *peer) {
 	if setup.OneResource {
 		heads = 1
 	}
-	// Each head asks, subscribes, and asks again.
+	// The first waiter of each resource asks, subscribes, and asks again.
 	for begun.Load() < idleWaiters || store.acquires.Load() < 2*heads {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -155,8 +154,8 @@ func workIdle(ctx context.Context, p *peer) {
 	check(p.send(got))
 }
 
-// placed returns when so many have their place in the store's queue. They take it after
-// a second, and keep it for a minute.
+// placed waits until that many waiters have a place in the store's queue. They take it after a
+// second, and keep it for a minute.
 func placed(ctx context.Context, s driver.Store, waiters int64) {
 	for n := int64(0); n < waiters; {
 		time.Sleep(time.Second)
@@ -168,7 +167,7 @@ func placed(ctx context.Context, s driver.Store, waiters int64) {
 	}
 }
 
-// idleTime is what this process needs while the time passes.
+// idleTime returns what this process uses while the time passes.
 func idleTime(store *counted, lasts time.Duration) idleReport {
 	busy := must(processorTime())
 	calls, start := store.all(), time.Now()

@@ -13,17 +13,17 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// What one Client keeps alive.
+// The size of the measurement.
 const (
 	heldTotal = 10_000
-	startOver = 3 * time.Second // they start at random times within this
-	watchOver = 9 * time.Second // and are watched for this long after
+	startOver = 3 * time.Second // holds start at random times within this
+	watchOver = 9 * time.Second // and are watched for this long afterwards
 )
 
 var heldTTLs = []time.Duration{3 * time.Second, 6 * time.Second, 9 * time.Second}
 
-// measureKeepAlive lets one Client keep many holds alive, in real time: what it
-// asks the store, how many goroutines that takes, and how much memory.
+// measureKeepAlive lets one Client keep many holds alive in real time, and measures its
+// requests to the store, its goroutines and its memory.
 func measureKeepAlive(ctx context.Context, _ string) []result {
 	names := make([]string, heldTotal)
 	for i := range names {
@@ -78,8 +78,7 @@ func measureKeepAlive(ctx context.Context, _ string) []result {
 	}}
 }
 
-// startMany locks all names at random times within startOver. The result is
-// appended to holds.
+// startMany locks all names at random times within startOver, and appends the holds to holds.
 func startMany(ctx context.Context, client *holdfast.Client, names []string, holds []*holdfast.Hold) []*holdfast.Hold {
 	at := make([]time.Duration, len(names))
 	for i := range at {
@@ -96,12 +95,11 @@ func startMany(ctx context.Context, client *holdfast.Client, names []string, hol
 	return holds
 }
 
-// storeMemory returns how much memory the store needs for the same holds when it
-// is asked directly.
+// storeMemory returns the memory that the store needs for the same holds without a Client.
 func storeMemory(ctx context.Context, names []string) float64 {
 	before := heap()
 	store := memlock.New(nil)
-	// What the Client puts into each request, the same strings each time.
+	// These are the details that the Client puts into each request, the same strings each time.
 	details := driver.Details{Owner: "owner", Host: "host"}
 	for _, name := range names {
 		must(store.Acquire(ctx, driver.AcquireRequest{
@@ -114,10 +112,10 @@ func storeMemory(ctx context.Context, names []string) float64 {
 	return used
 }
 
-// heap returns how many bytes are in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what finalizers and pools let go
+	runtime.GC() // also frees what finalizers and pools release
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

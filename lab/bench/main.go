@@ -1,9 +1,9 @@
-// Command bench measures Holdfast against its targets and prints what it found
-// as a table of target, measured, PASS or FAIL. It fails if one target is missed.
+// Command bench measures Holdfast and compares the results with its targets. It prints a table
+// of target, measured value and PASS or FAIL, and fails if one target is missed. Run it with
+// make bench, make bench-serve or make bench-dashboard.
 //
-// A target is a ratio to something measured in the same run, in turns with what
-// it is compared with, wherever that makes sense: the machine is shared, and
-// what it does besides must hit both sides alike.
+// Where possible, a target is a ratio to something that the same run measures in turns with
+// Holdfast. The machine may be shared, and its other load then slows down both sides alike.
 package main
 
 import (
@@ -21,15 +21,14 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// measure is one measurement, of one or several targets.
+// measure is a measurement of one or several targets.
 type measure struct {
 	name string
 	run  func(ctx context.Context, dir string) []result
 }
 
-// measures are run in this order. Each has a file of its own. That of whole
-// processes comes first, and that of a million rows late: the disk is busy with
-// those for a while.
+// measures run in this order, each in a folder of its own. Whole processes come first. The file
+// with a million rows comes late, because the disk is busy for a while afterwards.
 var measures = []measure{
 	{"run", measureRun},
 	{"sqlite-pair", measureSQLitePair},
@@ -59,8 +58,8 @@ var measures = []measure{
 	{"top", measureTop},
 }
 
-// serveMeasures measure the server. Their results are kept apart, because they take as long
-// as all others.
+// serveMeasures measure the server. They have a result file of their own, because they take as
+// long as all of measures.
 var serveMeasures = []measure{
 	{"serve-pair", measureServePair},
 	{"serve-etcd", measureServeEtcd},
@@ -68,14 +67,14 @@ var serveMeasures = []measure{
 	{"serve-rates", measureServeRates},
 }
 
-// dashboardMeasures measure what watching a server costs, which takes minutes too.
+// dashboardMeasures measure the cost of watching a server, which also takes minutes.
 var dashboardMeasures = []measure{{"dashboard", measureDashboard}}
 
-// small is whether only to try that each measurement runs to its end: in few rounds, for a
-// short time, and without a verdict.
+// small means to check only that each measurement runs to its end: with few rounds, for a short
+// time, and without a verdict.
 var small bool
 
-// scaled is a number of rounds, or a time, which is much less of what is only tried.
+// scaled returns n, or much less if small.
 func scaled[T int | time.Duration](n T) T {
 	if small {
 		return max(n/50, 1)
@@ -83,7 +82,7 @@ func scaled[T int | time.Duration](n T) T {
 	return n
 }
 
-// workers are what this program does when it was started by itself.
+// workers are the functions of worker processes, which this program starts itself.
 var workers = map[string]func(ctx context.Context, p *peer){
 	"pair":   workPair,
 	"waiter": workWaiter,
@@ -205,7 +204,7 @@ func runAgain(ctx context.Context, m measure) ([]result, error) {
 	return results, nil
 }
 
-// runOne gives the measurement a folder of its own, and returns its failure.
+// runOne runs the measurement in a folder of its own, and returns its failure.
 func runOne(ctx context.Context, m measure) (_ []result, err error) {
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {

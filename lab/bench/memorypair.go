@@ -10,13 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// measureMemoryPair compares Lock and Unlock of the store in memory, which does
-// next to nothing itself, with a context made and cancelled: what the Client
-// costs.
+// measureMemoryPair compares Lock and Unlock on the store in memory, which itself costs almost
+// nothing, with making and cancelling a context: the cost of the Client.
 func measureMemoryPair(ctx context.Context, _ string) []result {
 	client := holdfast.New(memlock.New(nil), nil)
 	defer finish(client.Close)
-	// Rounds so short that most run uninterrupted, both sides about equally long.
+	// Rounds are so short that most run uninterrupted, and about equally long on both sides.
 	const rounds, eachBare, each = 2000, 1000, 70
 	var bare, locks []time.Duration
 	inTurns(rounds, func(counts bool) {
@@ -51,7 +50,7 @@ func measureMemoryPair(ctx context.Context, _ string) []result {
 	}}
 }
 
-// allocated returns how many allocations f makes, and of how many bytes, on average.
+// allocated returns the average number and bytes of allocations of f.
 func allocated(times int, f func() error) (count, bytes float64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

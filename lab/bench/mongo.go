@@ -14,16 +14,16 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
-// mongoDB is a database of a measurement's own, on the server that the tests use:
-// an emulator, or what HOLDFAST_TEST_MONGODB_URL names.
+// mongoDB is a database for one measurement, on the server that the tests use: an emulator, or
+// the server that HOLDFAST_TEST_MONGODB_URL names.
 type mongoDB struct {
 	*mongo.Database
-	server string // for people
+	server string // its name in results
 }
 
 const emulator = "the emulator of MongoDB"
 
-// row is the server in drawings.
+// row is the name of the server in drawings.
 func (db *mongoDB) row() string {
 	if db.server == emulator {
 		return "MongoDB (an emulator)"
@@ -31,7 +31,7 @@ func (db *mongoDB) row() string {
 	return "MongoDB"
 }
 
-// openMongo connects. The monitor may be nil: one that listens takes its time.
+// openMongo connects to the server. The monitor may be nil, because a monitor takes time.
 func openMongo(ctx context.Context, monitor *event.CommandMonitor) *mongoDB {
 	engine := must(engines.StartMongoDB(ctx))
 	client := must(mongo.Connect(options.Client().ApplyURI(engine.URL).SetMonitor(monitor)))
@@ -49,8 +49,8 @@ func (db *mongoDB) close() error {
 	return errors.Join(db.Drop(ctx), db.Client().Disconnect(ctx))
 }
 
-// lockIn returns a Client of a store in a collection, which has been used once:
-// what the Client asks at first is done. close closes both.
+// lockIn returns a Client of a store in a collection. It has been used once, so that first-time
+// requests are done. close closes both.
 func (db *mongoDB) lockIn(ctx context.Context, collection string) (client *holdfast.Client, store *mongolock.Store, close func() error) {
 	store = mongolock.New(db.Collection(collection), nil)
 	client = holdfast.New(store, nil)

@@ -16,22 +16,22 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// bareMongo sends the two statements of a lock and its unlock, as mongolock wrote
-// them, by the driver alone: FindOneAndUpdate and UpdateOne. The statements are
-// encoded beforehand. What a lock cannot do without is put in each time: the hold
-// ID, and the token from the reply to the first statement.
+// bareMongo sends the two statements of a lock and its unlock with the driver alone, as
+// mongolock wrote them: FindOneAndUpdate and UpdateOne. The statements are encoded beforehand.
+// Only the hold ID, and the token from the reply to the first statement, are inserted each
+// time.
 type bareMongo struct {
 	coll             *mongo.Collection
 	acquire, release bareStatement
-	holdID           []byte // in the statements, as hex digits
-	token            []byte // in the second one, encoded
+	holdID           []byte // hex digits in the statements
+	token            []byte // in the second statement, encoded
 }
 
-// bareStatement is one of them.
+// bareStatement is a recorded statement.
 type bareStatement struct{ filter, update, fields, collation []byte }
 
-// recordMongo lets mongolock lock and unlock a resource and keeps what it sent. A
-// lock in mode Shared has no limit.
+// recordMongo lets mongolock lock and unlock a resource and records the statements. A lock in
+// mode Shared has no limit.
 func recordMongo(ctx context.Context, resource string, mode driver.Mode) *bareMongo {
 	b := &bareMongo{}
 	db := openMongo(ctx, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
@@ -71,7 +71,7 @@ func recordMongo(ctx context.Context, resource string, mode driver.Mode) *bareMo
 	return b
 }
 
-// keep copies what the driver reuses.
+// keep copies slices that the driver reuses.
 func (s *bareStatement) keep() {
 	for _, part := range []*[]byte{&s.filter, &s.update, &s.fields, &s.collation} {
 		*part = bytes.Clone(*part)
@@ -86,7 +86,7 @@ func (b bareMongo) in(coll *mongo.Collection) *bareMongo {
 	return &b
 }
 
-// pipeline is an update that is encoded already.
+// pipeline is an encoded update.
 type pipeline []byte
 
 // MarshalBSONValue implements bson.ValueMarshaler.
@@ -94,7 +94,7 @@ func (p pipeline) MarshalBSONValue() (byte, []byte, error) { return byte(bson.Ty
 
 var simple = &options.Collation{Locale: "simple"}
 
-// lockAndUnlock is the two statements.
+// lockAndUnlock sends the two statements.
 func (b *bareMongo) lockAndUnlock(ctx context.Context) error {
 	id := []byte(driver.NewHoldID().String())
 	reply, err := b.coll.FindOneAndUpdate(ctx, bson.Raw(b.acquire.filter),

@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// renewalsPerBatch is how many the Client sends at once.
+// renewalsPerBatch is how many renewals the Client sends at once.
 const renewalsPerBatch = 500
 
-// commands notes what was sent.
+// commands records the sent commands.
 type commands struct {
 	mu    sync.Mutex
 	names []string
@@ -33,7 +33,7 @@ func (c *commands) monitor() *event.CommandMonitor {
 	}}
 }
 
-// take returns what was sent since it was last called.
+// take returns the commands since the last call of take.
 func (c *commands) take() (names []string, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *commands) take() (names []string, bytes int) {
 	return names, bytes
 }
 
-// measureMongoCommands counts the commands that operations send.
+// measureMongoCommands counts the commands of operations.
 func measureMongoCommands(ctx context.Context, _ string) []result {
 	var sent commands
 	db := openMongo(ctx, sent.monitor())
@@ -85,7 +85,7 @@ func measureMongoCommands(ctx context.Context, _ string) []result {
 	return results
 }
 
-// holdMany takes what a batch of renewals is about, the resources from a number on.
+// holdMany acquires a batch of resources, numbered from from, and returns their renewals.
 func holdMany(ctx context.Context, store driver.Store, from int) []driver.RenewRequest {
 	renewals := make([]driver.RenewRequest, renewalsPerBatch)
 	for i := range renewals {

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// manyHolders is how many share a resource already.
+// manyHolders are the numbers of holders that share a resource already.
 var manyHolders = []int{1, 100, 1000}
 
-// measureMongoHolders compares RLock and RUnlock of one more holder with the same
-// two statements sent bare, on the same document, which has few and many holders.
+// measureMongoHolders compares RLock and RUnlock of one more holder with the same two
+// statements sent bare, on the same document with few and with many holders.
 func measureMongoHolders(ctx context.Context, _ string) []result {
 	db := openMongo(ctx, nil)
 	defer finish(db.close)
@@ -30,7 +30,7 @@ func measureMongoHolders(ctx context.Context, _ string) []result {
 		share(ctx, store, db.Collection("locks"), resource, n)
 		b := recordMongo(ctx, resource, driver.Shared).in(db.Collection("locks"))
 		pair := func() error { return shareAndUnlock(ctx, client, resource) }
-		rounds := min(400, 60_000/n) // a thousand take a while
+		rounds := min(400, 60_000/n) // a round with a thousand holders takes a while
 		ours, bare := timesInTurns(rounds, pair, func() error { return b.lockAndUnlock(ctx) })
 		_, made := allocated(20, pair)
 		allocations = append(allocations, made)
@@ -50,7 +50,7 @@ func measureMongoHolders(ctx context.Context, _ string) []result {
 	return append(results, result{
 		What:  "MongoDB, growth of RLock and Unlock from 1 to 1,000 holders per that of $push and $pull",
 		Value: growth(pairs) / growth(changes),
-		Limit: 1.1, // both grow alike, give or take what a round's noise is
+		Limit: 1.1, // both grow alike, apart from noise
 		Detail: fmt.Sprintf("from %.2f ms to %.2f ms, and from %.2f ms to %.2f ms: medians of rounds in turns on %s",
 			milliseconds(pairs[0]), milliseconds(pairs[last]), milliseconds(changes[0]), milliseconds(changes[last]), db.server),
 	}, result{
@@ -69,8 +69,8 @@ func shareAndUnlock(ctx context.Context, client *holdfast.Client, resource strin
 	return h.Unlock(ctx)
 }
 
-// pushAndPull is the least that adds a lock to a document and takes it away: it
-// decides nothing.
+// pushAndPull is the least work that adds a lock to a document and removes it, without any
+// decision.
 func pushAndPull(ctx context.Context, coll *mongo.Collection, resource string) error {
 	field := func(name string, value any) bson.D { return bson.D{{Key: name, Value: value}} }
 	lock := field("shared.locks", field("lockId", "another"))
@@ -82,7 +82,7 @@ func pushAndPull(ctx context.Context, coll *mongo.Collection, resource string) e
 	return nil
 }
 
-// share gives the resource n holders: copies of one, but for the IDs.
+// share gives the resource n holders: copies of one, with other IDs.
 func share(ctx context.Context, store driver.Store, coll *mongo.Collection, resource string, n int) {
 	must(store.Acquire(ctx, driver.AcquireRequest{
 		Resource: resource, LockID: "first", HoldID: driver.NewHoldID(), Mode: driver.Shared, TTL: time.Hour,

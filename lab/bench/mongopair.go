@@ -8,11 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mongoRounds is how often each side works.
+// mongoRounds is the number of rounds of each side.
 const mongoRounds = 60
 
-// measureMongoPair compares Lock and Unlock with the same two statements sent bare,
-// by one worker and by 32, each with a resource of its own.
+// measureMongoPair compares Lock and Unlock with the same two statements sent bare, by one
+// worker and by 32, each with a resource of its own.
 func measureMongoPair(ctx context.Context, _ string) []result {
 	db := openMongo(ctx, nil)
 	defer finish(db.close)

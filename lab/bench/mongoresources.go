@@ -12,8 +12,8 @@ import (
 
 const manyDocuments = 100_000
 
-// measureMongoResources compares the time to lock and unlock a resource, chosen at
-// random, in a collection with many and in one with few.
+// measureMongoResources compares the time to lock and unlock a random resource in a collection
+// with many and in one with few.
 func measureMongoResources(ctx context.Context, _ string) []result {
 	db := openMongo(ctx, nil)
 	defer finish(db.close)
@@ -36,7 +36,7 @@ func measureMongoResources(ctx context.Context, _ string) []result {
 	}}
 }
 
-// timesInTurns does both so often, in turns, and returns how long each took.
+// timesInTurns calls a and b in turns, and returns how long each call took.
 func timesInTurns(rounds int, a, b func() error) (as, bs []time.Duration) {
 	timed := func(do func() error, times *[]time.Duration) func(bool) {
 		return func(counts bool) {
@@ -51,7 +51,7 @@ func timesInTurns(rounds int, a, b func() error) (as, bs []time.Duration) {
 	return as, bs
 }
 
-// copyDocument makes that many documents of the one that is there.
+// copyDocument makes n copies of the existing document.
 func copyDocument(ctx context.Context, coll *mongo.Collection, n int) {
 	var doc bson.D
 	check(coll.FindOne(ctx, bson.D{}).Decode(&doc))
@@ -65,7 +65,7 @@ func copyDocument(ctx context.Context, coll *mongo.Collection, n int) {
 	}
 }
 
-// with is a copy of the document with other values of fields.
+// with returns a copy of the document with other values in some fields.
 func with(doc bson.D, pairs ...any) bson.D {
 	changed := append(bson.D(nil), doc...)
 	for i := range changed {

@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/pglock"
 )
 
-// postgresDB is a database of a measurement's own, on the server that the tests use,
-// with a Client that locks there.
+// postgresDB is a database for one measurement, on the server that the tests use, with a Client
+// that locks in it.
 type postgresDB struct {
-	server string // its URL
+	server string // the server's URL
 	name   string
 	pool   *pgxpool.Pool
 	store  *pglock.Store
@@ -28,14 +28,14 @@ type postgresDB struct {
 	sent   *statementCounter
 }
 
-// openPostgres makes the database, and has locked once: the schema is there.
+// openPostgres creates the database, and locks once, so that the schema exists.
 func openPostgres(ctx context.Context) *postgresDB {
 	engine := must(engines.StartPostgres(ctx))
 	db := &postgresDB{server: engine.URL, name: engines.Name(), sent: &statementCounter{}}
 	config := must(pgxpool.ParseConfig(engine.URL))
 	config.ConnConfig.Database = db.name
 	config.ConnConfig.Tracer = db.sent
-	db.pool = must(pgxpool.NewWithConfig(ctx, config)) // connects when it is used
+	db.pool = must(pgxpool.NewWithConfig(ctx, config)) // connects on first use
 	db.store = pglock.New(db.pool, nil)
 	db.locks = holdfast.New(db.store, nil)
 	check(db.admin(ctx, "CREATE DATABASE"))
@@ -63,13 +63,13 @@ func (db *postgresDB) close() error {
 	return errors.Join(err, db.admin(ctx, "DROP DATABASE"))
 }
 
-// statement is what pgx was asked to send.
+// statement is a statement sent with pgx.
 type statement struct {
 	sql  string
 	args []any
 }
 
-// statementCounter counts statements, and keeps those about holds while it is told to.
+// statementCounter counts statements, and keeps statements about holds while it records.
 type statementCounter struct {
 	n    atomic.Int64
 	keep atomic.Bool

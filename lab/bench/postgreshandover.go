@@ -15,8 +15,8 @@ const (
 	postgresHandOvers = 2000
 )
 
-// measurePostgresHandOver lets many wait for one lock and measures how long after an
-// unlock the next one is granted it.
+// measurePostgresHandOver lets many goroutines wait for one lock, and measures the time from an
+// unlock to the next grant.
 func measurePostgresHandOver(ctx context.Context, _ string) []result {
 	db := openPostgres(ctx)
 	defer finish(db.close)
@@ -48,10 +48,9 @@ func clientsOf(n int) string {
 	return fmt.Sprintf("%d Clients", n)
 }
 
-// crowd lets goroutines lock and unlock one resource, and returns how long each
-// hand-over took.
+// crowd lets goroutines lock and unlock one resource, and returns the time of each hand-over.
 func crowd(ctx context.Context, clients []*holdfast.Client) (took []time.Duration) {
-	var mu sync.Mutex // for the race detector, which does not know that there is a lock
+	var mu sync.Mutex // for the race detector, which does not know about the lock
 	var unlocked time.Time
 	atOnce(postgresWaiters, func(i int) {
 		client := clients[i%len(clients)]

@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// postgresRounds is how often each side works.
+// postgresRounds is the number of rounds of each side.
 const postgresRounds = 60
 
-// measurePostgresPair compares Lock and Unlock with the same two statements sent
-// bare, and with two bare upserts of a row.
+// measurePostgresPair compares Lock and Unlock with the same two statements sent bare, and with
+// two bare upserts of a row.
 func measurePostgresPair(ctx context.Context, _ string) []result {
 	db := openPostgres(ctx)
 	defer finish(db.close)
@@ -53,7 +53,7 @@ func measurePostgresPair(ctx context.Context, _ string) []result {
 	return results
 }
 
-// twoUpserts is the least that says who holds, and that nobody does.
+// twoUpserts is the least work that records a holder, and then that there is none.
 func twoUpserts(ctx context.Context, pool *pgxpool.Pool, resource string) error {
 	for _, holder := range []string{"somebody", ""} {
 		if _, err := pool.Exec(ctx, `INSERT INTO upserts VALUES ($1, $2, clock_timestamp())
@@ -64,17 +64,17 @@ func twoUpserts(ctx context.Context, pool *pgxpool.Pool, resource string) error 
 	return nil
 }
 
-// barePostgres sends the two statements of a lock and its unlock, as pglock wrote
-// them, by pgx alone. What a lock cannot do without is put in each time: the
-// resource, the hold ID, and the token from the first reply.
+// barePostgres sends the two statements of a lock and its unlock with pgx alone, as pglock
+// wrote them. Only the resource, the hold ID, and the token from the first reply are inserted
+// each time.
 type barePostgres struct {
 	pool             *pgxpool.Pool
 	acquire, release statement
-	resource, holdID string // in both
+	resource, holdID string // in both statements
 	token            int64  // in release
 }
 
-// recordPostgres lets pglock lock and unlock and keeps what it sent.
+// recordPostgres lets pglock lock and unlock and records the statements.
 func recordPostgres(ctx context.Context, db *postgresDB) *barePostgres {
 	db.sent.keep.Store(true)
 	defer db.sent.keep.Store(false)
@@ -92,7 +92,7 @@ func recordPostgres(ctx context.Context, db *postgresDB) *barePostgres {
 	return b
 }
 
-// lockAndUnlock is the two statements.
+// lockAndUnlock sends the two statements.
 func (b *barePostgres) lockAndUnlock(ctx context.Context, resource string) error {
 	id := driver.NewHoldID().String()
 	var outcome int
@@ -118,8 +118,8 @@ func (b *barePostgres) lockAndUnlock(ctx context.Context, resource string) error
 	return nil
 }
 
-// with returns arguments with other values in place of the recorded ones, wherever these
-// are: pglock may send other arguments one day.
+// with returns the arguments with new values for the recorded ones, at whatever position these
+// are.
 func (b *barePostgres) with(args []any, resource, holdID string, token int64) []any {
 	put := func(s string) string {
 		return strings.ReplaceAll(strings.ReplaceAll(s, b.resource, resource), b.holdID, holdID)
@@ -143,7 +143,7 @@ func (b *barePostgres) with(args []any, resource, holdID string, token int64) []
 	return args
 }
 
-// replaced returns what f makes of each value.
+// replaced returns the results of f for each value.
 func replaced[T any](values []T, f func(T) T) []T {
 	made := make([]T, len(values))
 	for i, v := range values {

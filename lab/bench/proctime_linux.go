@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// Fields of /proc/PID/stat, by their numbers in the manual.
+// Numbers of fields in /proc/PID/stat, see proc(5).
 const (
 	statParent = 4
-	statUser   = 14 // and in system mode; then those of its children that have ended
+	statUser   = 14 // followed by the system time, and by both times of children that have ended
 	statEnded  = 16
 )
 
-// processorTimeOf is how long a process has kept processors busy, to 10 ms.
+// processorTimeOf returns the processor time of a process, to 10 ms.
 func processorTimeOf(pid int) (time.Duration, error) {
 	ticks, err := statOf(pid, statUser, statUser+1)
 	return ticksTime(ticks), err
 }
 
-// processorTimeOfTree is that of a process and of all its children, also of those that have
-// ended.
+// processorTimeOfTree returns the processor time of a process and all its children, including
+// ended ones.
 func processorTimeOfTree(pid int) (time.Duration, error) {
 	ticks, err := statOf(pid, statUser, statUser+1, statEnded, statEnded+1)
 	if err != nil {
@@ -42,7 +42,7 @@ func processorTimeOfTree(pid int) (time.Duration, error) {
 			return 0, err
 		}
 		took, err := processorTimeOf(pid)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has ended just now
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has just ended
 			return 0, err
 		}
 		all += took
@@ -63,7 +63,7 @@ func statOf(pid int, numbers ...int) (values []int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// What comes after the name, which may have spaces, begins with the third field.
+	// The third field follows the name, which may contain spaces.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	for _, number := range numbers {
 		n, err := strconv.Atoi(string(fields[number-3]))

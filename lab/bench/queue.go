@@ -51,27 +51,27 @@ var queueStores = []struct {
 	}},
 }
 
-// queueHold is how long each hold is kept, and queueFor how long grants are counted.
+// queueHold is the duration of each hold, and queueFor the time in which grants are counted.
 const (
 	queueHold = 10 * time.Millisecond
 	queueFor  = 4 * time.Second
-	// queueSettles is how long many waiters take until they ask as seldom as they will.
+	// queueSettles is the time until many waiters ask at their slowest rate.
 	queueSettles = 20 * time.Second
 )
 
-// measureQueue compares how often one resource is granted to Clients that wait in turn
-// with how often without.
+// measureQueue compares the grants of one resource to Clients that wait in turn with the grants
+// without turns.
 func measureQueue(ctx context.Context, dir string) []result {
 	return inQueues(ctx, dir, queueOf)
 }
 
-// measureQueueRenewals compares the renewals of a holder that many wait for with those of
-// one that nobody does.
+// measureQueueRenewals compares the renewals of a holder with many waiters and of a holder
+// without.
 func measureQueueRenewals(ctx context.Context, dir string) []result {
 	return inQueues(ctx, dir, queueRenewals)
 }
 
-// inQueues measures each kind of store.
+// inQueues runs a measurement for each kind of store.
 func inQueues(ctx context.Context, dir string, one func(ctx context.Context, name string, s driver.Store) []result) (all []result) {
 	for _, kind := range queueStores {
 		all = append(all, func() []result {
@@ -118,8 +118,8 @@ func queueRenewals(ctx context.Context, name string, store driver.Store) []resul
 	}}
 }
 
-// grants returns how often a second Clients are granted the resource for which all of them
-// ask again and again, and how many acquires each grant takes.
+// grants returns how often per second Clients are granted a resource for which all of them
+// compete, and the number of acquires for each grant.
 func grants(ctx context.Context, s driver.Store, clients int, fair bool) (perSecond, asks float64) {
 	store := &queued{counted: counted{Store: s}}
 	ctx, cancel := context.WithCancel(ctx)
@@ -132,14 +132,14 @@ func grants(ctx context.Context, s driver.Store, clients int, fair bool) (perSec
 			c := holdfast.New(store, &holdfast.Options{NoSweep: true})
 			for ctx.Err() == nil && errs[i] == nil {
 				err := lockFor(ctx, c, "queue", &holdfast.LockOptions{Fair: fair}, &granted)
-				if ctx.Err() == nil { // else the measurement is over
+				if ctx.Err() == nil { // otherwise the measurement is over
 					errs[i] = err
 				}
 			}
 			errs[i] = errors.Join(errs[i], c.Close())
 		})
 	}
-	time.Sleep(time.Second) // until those that wait have their places
+	time.Sleep(time.Second) // until the waiters have their places
 	grantsBefore, asksBefore, began := granted.Load(), store.acquires.Load(), time.Now()
 	time.Sleep(scaled(queueFor))
 	n, took := granted.Load()-grantsBefore, time.Since(began)
@@ -168,7 +168,7 @@ func (q *queued) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.
 	return driver.Waiters(ctx, q.Store, f)
 }
 
-// renewalsBeside returns the 99th percentile of how long a renewal takes, alone and while
+// renewalsBeside returns the 99th percentile of the duration of a renewal, alone and while
 // Clients wait in turn for the resource.
 func renewalsBeside(ctx context.Context, s driver.Store, clients int) (alone, beside time.Duration) {
 	holder := holdfast.New(s, &holdfast.Options{NoSweep: true})
@@ -183,11 +183,11 @@ func renewalsBeside(ctx context.Context, s driver.Store, clients int) (alone, be
 	for range clients {
 		all.Go(func() {
 			c := holdfast.New(store, &holdfast.Options{NoSweep: true})
-			_, _ = c.Lock(wait, "renewed", &holdfast.LockOptions{Fair: true}) // in vain
+			_, _ = c.Lock(wait, "renewed", &holdfast.LockOptions{Fair: true}) // never granted
 			_ = c.Close()
 		})
 	}
-	for store.acquires.Load() < 2*int64(clients) { // each asks, subscribes and asks again
+	for store.acquires.Load() < 2*int64(clients) { // each Client asks, subscribes and asks again
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(scaled(queueSettles))

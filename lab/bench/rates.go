@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// rateTurn is for how long a side works at a time that is compared by its rate.
+// rateTurn is the length of a turn when rates are compared.
 const rateTurn = 100 * time.Millisecond
 
-// ratesInTurns lets the workers of both sides work in turns, for that long each,
-// and returns how often in a second all workers of a side did their work.
+// ratesInTurns lets the workers of both sides work in turns of the given length, and returns
+// the rate of each turn: how often per second the workers of a side did their work.
 func ratesInTurns(rounds int, turn time.Duration, a, b []func() error) (as, bs []float64) {
 	rates := ratesOfSides(rounds, turn, a, b)
 	return rates[0], rates[1]
@@ -33,8 +33,8 @@ func ratesOfSides(rounds int, turn time.Duration, sides ...[]func() error) (rate
 	return rates
 }
 
-// rateOf lets all workers work at once, for a time and until each has finished
-// what it was at.
+// rateOf lets all workers work at once, for a time and until each has finished its current
+// work.
 func rateOf(workers []func() error, turn time.Duration) (perSecond float64) {
 	var all sync.WaitGroup
 	var done atomic.Int64
@@ -53,9 +53,8 @@ func rateOf(workers []func() error, turn time.Duration) (perSecond float64) {
 	return float64(done.Load()) / time.Since(start).Seconds()
 }
 
-// medianRatio compares sides that took turns, round by round: what hits both while
-// they work, as when a server's files are merged, then hits the ratio less than
-// it hits medians of either.
+// medianRatio returns the median of the ratios of rounds. A disturbance of both sides, such as
+// a server that merges files, affects this less than the ratio of medians.
 func medianRatio(as, bs []float64) float64 {
 	ratios := make([]float64, len(as))
 	for i := range ratios {

@@ -17,26 +17,26 @@ import (
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
-// redisDB is a part of the keys of the server that the tests use, and a Client that
-// locks there.
+// redisDB is a part of the keys of the server that the tests use, with a Client that locks
+// there.
 type redisDB struct {
 	prefix string
-	url    string // of the store
+	url    string // the store's URL
 	client *redis.Client
 	store  driver.Store
 	locks  *holdfast.Client
 	trips  *tripCounter
 }
 
-// openRedis opens a store by its URL, and has locked once: the server has the
-// scripts. The other client is for what the store is compared with.
+// openRedis opens a store by its URL, and locks once, so that the server has the scripts. The
+// other client is for the programs that the store is compared with.
 func openRedis(ctx context.Context) *redisDB {
 	return redisOf(ctx, func(storeURL, _ string, _ *redis.Client) driver.Store {
 		return must(driver.Open(ctx, storeURL))
 	})
 }
 
-// openCountedRedis opens a store that uses the client, whose round trips are counted.
+// openCountedRedis opens a store on the client, whose round trips are counted.
 func openCountedRedis(ctx context.Context) *redisDB {
 	return redisOf(ctx, func(_, prefix string, client *redis.Client) driver.Store {
 		return redislock.New(client, &redislock.Options{Prefix: prefix})
@@ -67,7 +67,7 @@ func (db *redisDB) close() error {
 	return errors.Join(err, db.unlink(ctx), db.client.Close())
 }
 
-// unlink removes all keys: a million of them one by one would take minutes.
+// unlink removes all keys. A million of them one by one would take minutes.
 func (db *redisDB) unlink(ctx context.Context) error {
 	for cursor := uint64(0); ; {
 		keys, next, err := db.client.Scan(ctx, cursor, db.prefix+"*", 1000).Result()
@@ -85,8 +85,8 @@ func (db *redisDB) unlink(ctx context.Context) error {
 	}
 }
 
-// tripCounter counts the round trips of scripts, and keeps their arguments. What new
-// connections begin with is none.
+// tripCounter counts the round trips of scripts, and keeps their arguments. It does not count
+// the commands at the start of a connection.
 type tripCounter struct {
 	n    atomic.Int64
 	mu   sync.Mutex

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// measureRedisHandOver measures how long after an unlock the lock is granted to a
-// Client that waits for it, compared with a round trip.
+// measureRedisHandOver measures the time from an unlock to the grant for a waiting Client,
+// compared with a round trip.
 func measureRedisHandOver(ctx context.Context, _ string) []result {
 	db := openRedis(ctx)
 	defer finish(db.close)
@@ -34,8 +34,8 @@ func measureRedisHandOver(ctx context.Context, _ string) []result {
 	}}
 }
 
-// clientHandOvers lets another Client wait for what one holds, and measures how long
-// after each unlock it is granted.
+// clientHandOvers lets another Client wait for a lock of holder, and measures the time from
+// each unlock to the grant.
 func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*holdfast.Trace) *holdfast.Client) (took []time.Duration) {
 	refused := make(chan struct{}, handOvers)
 	waiter := open(&holdfast.Trace{AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
@@ -59,12 +59,12 @@ func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*ho
 			}
 			granted <- grant{at, err}
 		}()
-		// The second refusal comes when the subscription is effective.
+		// The second refusal comes when the subscription is in effect.
 		for range 2 {
 			select {
 			case <-refused:
 			case g := <-granted:
-				failf("granted what is held, at %v (%w)", g.at, g.err)
+				failf("a held lock was granted at %v (%w)", g.at, g.err)
 			}
 		}
 		start := time.Now()

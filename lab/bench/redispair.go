@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// redisRounds is how often each side works.
+// redisRounds is the number of rounds of each side.
 const redisRounds = 100
 
 // measureRedisPair compares Lock and Unlock with the same two scripts sent bare.
@@ -91,20 +91,19 @@ func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) re
 	return worst
 }
 
-// bareRedis sends the two scripts of a lock and its unlock, as redislock wrote them,
-// by go-redis alone. What a lock cannot do without is put in each time: the hold ID,
-// and the token from the first reply.
+// bareRedis sends the two scripts of a lock and its unlock with go-redis alone, as redislock
+// wrote them. Only the hold ID, and the token from the first reply, are inserted each time.
 type bareRedis struct {
 	client           *redis.Client
 	acquire, release []any
-	id               string // of the hold that was recorded
+	id               string // of the recorded hold
 	token            uint64
 }
 
-// itemAt is the argument of both that has what is put in.
+// itemAt is the index of the argument of both scripts that contains these values.
 const itemAt = 5
 
-// recordRedis lets redislock lock and unlock and keeps what it sent.
+// recordRedis lets redislock lock and unlock and records the scripts.
 func recordRedis(ctx context.Context, db *redisDB) *bareRedis {
 	other := openCountedRedis(ctx)
 	other.client.AddHook(other.trips)
@@ -122,7 +121,7 @@ func recordRedis(ctx context.Context, db *redisDB) *bareRedis {
 	return b
 }
 
-// with is what was recorded, for another hold.
+// with returns the recorded arguments for another hold.
 func (b *bareRedis) with(args []any, id string, token uint64) []any {
 	args = slices.Clone(args)
 	item := bytes.Replace(args[itemAt].([]byte), []byte(b.id), []byte(id), 1)
@@ -130,7 +129,7 @@ func (b *bareRedis) with(args []any, id string, token uint64) []any {
 	return args
 }
 
-// lockAndUnlock is the two scripts.
+// lockAndUnlock runs the two scripts.
 func (b *bareRedis) lockAndUnlock(ctx context.Context) error {
 	id := driver.NewHoldID().String()
 	token, err := b.client.Do(ctx, b.with(b.acquire, id, 0)...).Int64()

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// manyHolds is how many are kept alive.
+// manyHolds is the number of holds that are kept alive.
 const manyHolds = 10_000
 
-// measureRedisRenewals counts the round trips of that many renewals.
+// measureRedisRenewals counts the round trips of their renewals.
 func measureRedisRenewals(ctx context.Context, _ string) []result {
 	db := openCountedRedis(ctx)
 	defer finish(db.close)
@@ -26,13 +26,13 @@ func measureRedisRenewals(ctx context.Context, _ string) []result {
 	}}
 }
 
-// renewMany takes manyHolds and renews them, in batches as the Client does.
+// renewMany acquires manyHolds holds and renews them, in batches as the Client does.
 func renewMany(ctx context.Context, store driver.Store, trips *atomic.Int64) (n int64, took time.Duration) {
 	var all []driver.RenewRequest
 	for len(all) < manyHolds {
 		all = append(all, holdMany(ctx, store, len(all))...)
 	}
-	// The server gets the statement, and the client its connections.
+	// Load the script into the server, and open the client's connections.
 	must(store.Renew(ctx, all[:renewalsPerBatch]))
 	before, start := trips.Load(), time.Now()
 	for i := 0; i < manyHolds; i += renewalsPerBatch {

@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// result is one target and what was measured.
+// result is one target with its measured value.
 type result = results.Result
 
 const sameBare = "the same statements, bare"
 
-// pairPoints are pairs of Lock and Unlock per second: those of Holdfast, and of what it is
-// compared with.
+// pairPoints returns points of pairs of Lock and Unlock per second, of Holdfast and of the
+// peer.
 func pairPoints(row string, ours []float64, peer string, theirs []float64) []results.Point {
 	return []results.Point{ratePoint("pairs", row, "Holdfast", ours), ratePoint("pairs", row, peer, theirs)}
 }
@@ -22,7 +22,7 @@ func ratePoint(drawing, row, series string, rates []float64) results.Point {
 	return results.Point{Drawing: drawing, Row: row, Series: series, Value: median(rates)}
 }
 
-// timePoints are those of hand-overs, in milliseconds.
+// timePoints returns points of hand-over times, in milliseconds.
 func timePoints(drawing, row string, took []time.Duration) (all []results.Point) {
 	for _, p := range []struct {
 		series string

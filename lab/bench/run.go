@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// buildCommand builds the command holdfast and returns its file.
+// buildCommand builds the command holdfast and returns its path.
 func buildCommand(ctx context.Context, dir string) string {
 	binary := filepath.Join(dir, "holdfast")
 	build := exec.CommandContext(ctx, "go", "build", "-C", "../../cmd/holdfast", "-o", binary, ".")
@@ -19,10 +19,9 @@ func buildCommand(ctx context.Context, dir string) string {
 	return binary
 }
 
-// measureRun compares a command run under a lock by holdfast with one run by
-// flock, from start to end. The target is a time, not a ratio, and what else the
-// machine does, such as writing the command that was just built to disk, only
-// makes it longer: of some series the quickest counts.
+// measureRun compares the time of a command run by holdfast with that of one run by flock, from
+// start to end. The target is a time, not a ratio. Other load of the machine, such as writing
+// the new binary to disk, can only increase it, so the fastest of several series counts.
 func measureRun(ctx context.Context, dir string) []result {
 	binary := buildCommand(ctx, dir)
 	const rounds, series = 50, 3

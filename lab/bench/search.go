@@ -15,16 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// searchConnections is how many connections a client keeps when they are idle.
+// searchConnections is how many idle connections a client keeps.
 const searchConnections = 64
 
-// searchNode is a node that the tests use, or what their variable names, with an
-// index of a measurement's own.
+// searchNode is a node that the tests use, with an index for one measurement.
 type searchNode struct {
 	base   *url.URL
 	client *http.Client
 	index  string
-	server string // for people
+	server string // its name in results
 }
 
 // openSearch connects to a node of OpenSearch.
@@ -43,7 +42,7 @@ func openNode(engine engines.Engine, server string) *searchNode {
 	return &searchNode{base: u, client: client, index: engines.Name(), server: server}
 }
 
-// Perform implements eslock.Performer by net/http and nothing else.
+// Perform implements eslock.Performer with net/http alone.
 func (n *searchNode) Perform(req *http.Request) (*http.Response, error) {
 	req.URL.Scheme, req.URL.Host, req.URL.User = n.base.Scheme, n.base.Host, n.base.User
 	return n.client.Do(req)
@@ -57,7 +56,7 @@ func (n *searchNode) close() error {
 	return n.ask(ctx, http.MethodDelete, "/"+n.index+"?ignore_unavailable=true", nil, nil)
 }
 
-// ask sends a request with a body in JSON and decodes what is answered.
+// ask sends a request with a JSON body and decodes the answer.
 func (n *searchNode) ask(ctx context.Context, method, path string, body []byte, reply any) error {
 	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
@@ -81,7 +80,7 @@ func (n *searchNode) ask(ctx context.Context, method, path string, body []byte, 
 	return json.Unmarshal(text, reply)
 }
 
-// onOpenSearch measures on a node of OpenSearch and with a Client of a store in its
+// onOpenSearch runs a measurement on a node of OpenSearch, with a Client of a store in its
 // index.
 func onOpenSearch(ctx context.Context, do func(n *searchNode, client *holdfast.Client) []result) []result {
 	n := openSearch(ctx)
@@ -91,8 +90,8 @@ func onOpenSearch(ctx context.Context, do func(n *searchNode, client *holdfast.C
 	return do(n, client)
 }
 
-// lockBy returns a Client of a store in the index that sends by performer, which
-// has been used once: what the Client asks at first is done.
+// lockBy returns a Client of a store in the index that sends by performer. It has been used
+// once, so that first-time requests are done.
 func (n *searchNode) lockBy(ctx context.Context, performer eslock.Performer) *holdfast.Client {
 	client := holdfast.New(eslock.New(performer, &eslock.Options{Index: n.index}), nil)
 	defer undo(client.Close)

@@ -13,23 +13,23 @@ import (
 	"github.com/holdfast-go/holdfast/eslock"
 )
 
-// bareSearch sends the two updates of a lock and its unlock, as eslock wrote them,
-// by the client alone. They are encoded beforehand. What a lock cannot do without
-// is put in each time: the hold ID, and the token from the reply to the first.
+// bareSearch sends the two updates of a lock and its unlock with the client alone, as eslock
+// wrote them. They are encoded beforehand. Only the hold ID, and the token from the reply to
+// the first update, are inserted each time.
 type bareSearch struct {
 	client           eslock.Performer
 	acquire, release bareUpdate
 	holdID, token    []byte // as they are in the updates
 }
 
-// bareUpdate is one of them.
+// bareUpdate is a recorded update.
 type bareUpdate struct {
 	url    string
 	header http.Header
 	body   []byte
 }
 
-// recorder keeps what it sends.
+// recorder is a Performer that records requests.
 type recorder struct {
 	eslock.Performer
 	updates []bareUpdate
@@ -49,7 +49,7 @@ func (r *recorder) Perform(req *http.Request) (*http.Response, error) {
 	return r.Performer.Perform(req)
 }
 
-// recordSearch lets eslock lock and unlock a resource and keeps what it sent.
+// recordSearch lets eslock lock and unlock a resource and records the updates.
 func recordSearch(ctx context.Context, n *searchNode, resource string) *bareSearch {
 	sent := &recorder{Performer: n}
 	client := n.lockBy(ctx, sent)
@@ -70,7 +70,7 @@ func recordSearch(ctx context.Context, n *searchNode, resource string) *bareSear
 	return b
 }
 
-// lockAndUnlock is the two updates.
+// lockAndUnlock sends the two updates.
 func (b *bareSearch) lockAndUnlock(ctx context.Context) error {
 	id := []byte(driver.NewHoldID().String())
 	token, err := b.send(ctx, b.acquire, bytes.Replace(b.acquire.body, b.holdID, id, 1))

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// oldRounds are fewer and longer: the old library takes its time.
+	// oldRounds are fewer and longer, because the old library is slow.
 	oldRounds = 10
 	oldTurn   = 10 * rateTurn
 	oldWarmUp = 5 * time.Second // of each side
 )
 
-// measureSearchOld compares Lock and Unlock with what the old library sends for
-// them, made after what is known of it, on the same node by the same client: by 16
-// workers, each with a resource of its own. What one worker reaches is told, but is
-// the node's latency and nobody's work: it does as well with updates sent bare.
+// measureSearchOld compares Lock and Unlock with the requests of the old library, rebuilt from
+// what is known of it, on the same node with the same client: by 16 workers, each with a
+// resource of its own. The rate of one worker is only reported, because it is the latency of
+// the node: bare updates are as slow.
 func measureSearchOld(ctx context.Context, _ string) []result {
 	return onOpenSearch(ctx, func(n *searchNode, client *holdfast.Client) []result {
 		one, oldOne := searchOld(ctx, n, client, 1)
@@ -46,14 +46,14 @@ func searchOld(ctx context.Context, n *searchNode, client *holdfast.Client, work
 		locks[i] = func() error { return lockAndUnlock(ctx, client, resource) }
 		olds[i] = func() error { return n.oldLockAndUnlock(ctx, "old-"+resource, driver.NewHoldID().String()) }
 	}
-	// A node that was started just now runs at a fraction of its speed.
+	// A node that has just started is much slower at first.
 	for _, side := range [][]func() error{locks, olds} {
 		rateOf(side, scaled(oldWarmUp))
 	}
 	return ratesInTurns(oldRounds, oldTurn, locks, olds)
 }
 
-// oldTake is the script of its update: it takes what is its own or has expired.
+// oldTake is the script of its update: it takes a lock that is its own or has expired.
 const oldTake = `if (ctx._source.expires == null || ctx._source.owner == params.owner ||
 	ZonedDateTime.parse(ctx._source.expires).isBefore(ZonedDateTime.parse(params.acquired))) {
 	ctx._source.owner = params.owner;
@@ -63,8 +63,8 @@ const oldTake = `if (ctx._source.expires == null || ctx._source.owner == params.
 	ctx.op = 'none';
 }`
 
-// oldLockAndUnlock is an update and a deletion by a query, which both wait until
-// searches see what they did.
+// oldLockAndUnlock sends an update and a deletion by query. Both wait until searches see the
+// change.
 func (n *searchNode) oldLockAndUnlock(ctx context.Context, id, owner string) error {
 	type object = map[string]any
 	now := time.Now()

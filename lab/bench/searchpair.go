@@ -7,11 +7,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// searchRounds is how often each side works. A node does much besides.
+// searchRounds is the number of rounds of each side. There are many because a node does much
+// work in the background.
 const searchRounds = 100
 
-// measureSearchPair compares Lock and Unlock with the same two updates sent bare,
-// by one worker and by 16, each with a resource of its own.
+// measureSearchPair compares Lock and Unlock with the same two updates sent bare, by one worker
+// and by 16, each with a resource of its own.
 func measureSearchPair(ctx context.Context, _ string) []result {
 	return onOpenSearch(ctx, func(n *searchNode, client *holdfast.Client) []result {
 		var results []result

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	searchScripts    = 3 // of eslock
+	searchScripts    = 3 // scripts of eslock
 	searchOperations = 10_000
-	searchSingles    = 1000 // of them, one after another
+	searchSingles    = 1000 // single operations, one after another
 )
 
-// measureSearchScripts counts what a node compiles for operations of all kinds,
-// on documents that are there and that are not, alone and in bulks. It must be
-// the first on its node: what is compiled stays so.
+// measureSearchScripts counts the scripts that a node compiles for all kinds of operations, on
+// existing and on missing documents, alone and in bulk requests. It must be the first
+// measurement on its node, which keeps compiled scripts.
 func measureSearchScripts(ctx context.Context, _ string) []result {
 	var results []result
 	for _, open := range []func(context.Context) *searchNode{openElasticsearch, openSearch} {
@@ -47,7 +47,7 @@ func searchScriptsOf(ctx context.Context, n *searchNode) result {
 	}
 }
 
-// compilations of scripts since the node was started.
+// compilations returns the number of compilations of scripts since the start of the node.
 func (n *searchNode) compilations(ctx context.Context) (sum int) {
 	var stats struct {
 		Nodes map[string]struct {
@@ -61,13 +61,13 @@ func (n *searchNode) compilations(ctx context.Context) (sum int) {
 	return sum
 }
 
-// useScripts does many operations and says how many.
+// useScripts makes many operations and returns their number.
 func useScripts(ctx context.Context, store *eslock.Store) (done int) {
 	for ; done < scaled(searchSingles); done += 10 {
-		// A new resource now and then: an insert is another path of the server.
+		// Use a new resource from time to time: the server inserts by another path.
 		useEach(ctx, store, fmt.Sprintf("resource-%d", done/100))
 	}
-	// The same in bulks.
+	// The same in bulk requests.
 	renewals := holdMany(ctx, store, 0)
 	releases := make([]driver.ReleaseRequest, len(renewals))
 	for i, q := range renewals {
@@ -87,7 +87,7 @@ func useScripts(ctx context.Context, store *eslock.Store) (done int) {
 	return done
 }
 
-// useEach does ten operations on a resource.
+// useEach makes ten operations on a resource.
 func useEach(ctx context.Context, store *eslock.Store, resource string) {
 	held := must(acquireFor(ctx, store, resource, time.Hour))
 	for range 2 {
@@ -99,10 +99,10 @@ func useEach(ctx context.Context, store *eslock.Store, resource string) {
 	for _, err := range store.List(ctx, driver.Filter{Resource: resource}) {
 		check(err)
 	}
-	for range 2 { // released, and not there any more
+	for range 2 { // the second finds nothing
 		check(must(store.Release(ctx, []driver.ReleaseRequest{{HoldRef: held}}))[0].Err)
 	}
-	// One for a sweep, and one that finds it expired.
+	// The first hold is for a sweep, and the second one finds it expired.
 	for range 2 {
 		if _, err := acquireFor(ctx, store, resource, time.Millisecond); !errors.Is(err, driver.ErrHeld) {
 			check(err)

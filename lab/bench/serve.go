@@ -19,17 +19,17 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	_ "github.com/holdfast-go/holdfast/httplock" // the stores of http and https
+	_ "github.com/holdfast-go/holdfast/httplock" // registers the schemes http and https
 )
 
-// served is a process of holdfast serve in front of a store, with all that a server for
-// others has: callers with tokens and rights, an audit, and TLS if there is a certificate.
+// served is a process of holdfast serve with a store, configured for callers on other hosts:
+// tokens and rights, an audit log, and TLS if there is a certificate.
 type served struct {
 	cmd     *exec.Cmd
 	url     string // of its API
 	debug   string // of its metrics and profiles
 	callers []servedCaller
-	// trusting is for clients of a server with TLS.
+	// trusting is the TLS configuration for clients of a server with TLS.
 	trusting *tls.Config
 }
 
@@ -40,21 +40,21 @@ func (s *served) scheme() string {
 	return "HTTP"
 }
 
-// servedCaller is one that the server knows, and its Client. A server takes 10,000
-// requests a second of each, so more of them come in as several.
+// servedCaller is a caller with its Client. A server accepts 10,000 requests a second from each
+// caller, so measurements use several.
 type servedCaller struct {
 	token string
 	store driver.Store
 	locks *holdfast.Client
 }
 
-// serveCallers are so many that their limits do not count.
+// serveCallers is the number of callers, enough not to reach their limits.
 const serveCallers = 8
 
-// serveWithin is how long a server may take to be ready.
+// serveWithin limits the start of a server.
 const serveWithin = time.Minute
 
-// serve starts a server of that store. The certificate may be nil.
+// serve starts a server for the store. The certificate may be nil.
 func serve(ctx context.Context, binary, dir, storeURL string, c *certificate) *served {
 	dir = must(os.MkdirTemp(dir, "serve-"))
 	s := &served{}
@@ -86,7 +86,7 @@ func serve(ctx context.Context, binary, dir, storeURL string, c *certificate) *s
 	return s
 }
 
-// newCaller makes a token and its entry of the auth file.
+// newCaller makes a token and its entry in the auth file.
 func newCaller(ctx context.Context, binary, name string) (token string, entry map[string]any) {
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, binary, "token", name)
@@ -104,8 +104,7 @@ func newCaller(ctx context.Context, binary, name string) (token string, entry ma
 
 var listening = regexp.MustCompile(`listening on (https?://[^, ]+)`)
 
-// awaitReady reads where the server listens, up to when it is ready. What it says later
-// is for people.
+// awaitReady reads the server's addresses until it is ready. It discards later output.
 func (s *served) awaitReady(said io.Reader) error {
 	ready := make(chan error, 1)
 	go func() {
@@ -137,7 +136,7 @@ func (s *served) awaitReady(said io.Reader) error {
 	}
 }
 
-// open opens the store of a caller, whose token is kept in that file, and has locked once.
+// open opens a Client for a caller, whose token is in the file, and locks once.
 func (s *served) open(ctx context.Context, file string, caller *servedCaller, c *certificate) {
 	check(os.WriteFile(file, []byte(caller.token), 0o600))
 	query := url.Values{"token_file": {file}}
@@ -149,7 +148,7 @@ func (s *served) open(ctx context.Context, file string, caller *servedCaller, c 
 	check(lockAndUnlock(ctx, caller.locks, "first"))
 }
 
-// dropped returns how many events are missing in the audit.
+// dropped returns how many events are missing in the audit log.
 func (s *served) dropped(ctx context.Context) string {
 	req := must(http.NewRequestWithContext(ctx, http.MethodGet, s.debug+"/metrics", nil))
 	res, err := http.DefaultClient.Do(req)
@@ -163,7 +162,8 @@ func (s *served) dropped(ctx context.Context) string {
 	return string(m[1])
 }
 
-// noteDropped notes in the results if events are missing in the audits: they cost less then.
+// noteDropped notes in the results if events are missing in the audit logs, which makes
+// requests cheaper.
 func noteDropped(ctx context.Context, results []result, servers *servedTwice) {
 	for _, s := range []*served{servers.plain, servers.secure} {
 		n := s.dropped(ctx)
@@ -175,7 +175,7 @@ func noteDropped(ctx context.Context, results []result, servers *servedTwice) {
 	}
 }
 
-// stop ends the Clients and then the server.
+// stop closes the Clients and then stops the server.
 func (s *served) stop() error {
 	var errs []error
 	for _, c := range s.callers {
@@ -190,10 +190,10 @@ func (s *served) stop() error {
 	return errors.Join(errs...)
 }
 
-// servedTwice is a store behind two servers, the second of which has TLS.
+// servedTwice is a store behind two servers. The second one has TLS.
 type servedTwice struct{ plain, secure *served }
 
-// serveTwice starts both.
+// serveTwice starts both servers.
 func serveTwice(ctx context.Context, binary, dir, storeURL string, c *certificate) *servedTwice {
 	plain := serve(ctx, binary, dir, storeURL, nil)
 	defer undo(plain.stop)

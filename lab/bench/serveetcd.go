@@ -23,8 +23,8 @@ import (
 // that commit at the same time share a flush, and etcd's do so however many there are.
 const etcdPool = "32"
 
-// measureServeEtcd compares Lock and Unlock on PostgreSQL through a server with those of
-// etcd's lock service: both by their API, on loopback, with each change on the disk.
+// measureServeEtcd compares Lock and Unlock on PostgreSQL through a server with etcd's lock
+// service: both over their API, on loopback, with each change on the disk.
 func measureServeEtcd(ctx context.Context, dir string) []result {
 	binary := buildCommand(ctx, dir)
 	c := newCertificate(dir)
@@ -61,7 +61,7 @@ func measureServeEtcd(ctx context.Context, dir string) []result {
 	return all
 }
 
-// etcd is a process of etcd, and clients of it, the second of which uses TLS.
+// etcd is a process of etcd, and its clients. The second one uses TLS.
 type etcd struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
@@ -100,11 +100,11 @@ func startEtcd(ctx context.Context, dir string, c *certificate) *etcd {
 	return e
 }
 
-// etcdLease is the time to live of a worker's lease, in seconds: longer than it works.
+// etcdLease is the time to live of a worker's lease, in seconds: longer than the measurement.
 const etcdLease = 3600
 
-// lockers are workers that lock and unlock by the lock service, each another name, and by a
-// lease that each makes once.
+// lockers returns workers that lock and unlock with the lock service. Each has a name and a
+// lease of its own.
 func (e *etcd) lockers(ctx context.Context, n int, client *clientv3.Client) (all []func() error) {
 	service := v3lockpb.NewLockClient(client.ActiveConnection())
 	for i := range n {

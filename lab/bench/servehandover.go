@@ -19,21 +19,21 @@ import (
 
 const (
 	serveHandOvers = 200
-	// handOverWait is how long a caller has waited at least, and at most twice that long,
-	// when it is its turn: signals have been subscribed to by then.
+	// handOverWait is the shortest wait of a caller before its turn, and half of the longest:
+	// its subscription is in effect by then.
 	handOverWait = 20 * time.Millisecond
 )
 
-// waiter waits for a resource, and returns when it was granted. It has given it back then.
+// waiter waits for a resource, releases it, and returns when it was granted.
 type waiter func(ctx context.Context, resource string) (granted time.Time, err error)
 
-// measureServeHandOver compares how long after an unlock the lock is granted to one that
-// waits: Clients of the store, Clients of a server, and callers of the API that leave the
-// waiting to the server. Who unlocks is a Client of the same kind.
+// measureServeHandOver compares the time from an unlock to the next grant for three kinds of
+// waiters: Clients of the store, Clients of a server, and callers of the API that let the
+// server wait. The lock's holder is of the same kind.
 func measureServeHandOver(ctx context.Context, dir string) []result {
 	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) []result {
 		var names []string
-		took := make([][]time.Duration, 1+2*2) // those of the store first
+		took := make([][]time.Duration, 1+2*2) // the store's first
 		sides := []func(bool){handOversTo(ctx, store.locks, clientWaiter(store.store), &took[0])}
 		for _, server := range []*served{s.plain, s.secure} {
 			caller := server.callers[0]
@@ -61,7 +61,7 @@ func measureServeHandOver(ctx context.Context, dir string) []result {
 	})
 }
 
-// handOversTo hands a resource over to one that waits for it.
+// handOversTo hands a resource over to a waiter.
 func handOversTo(ctx context.Context, holder *holdfast.Client, waits waiter, took *[]time.Duration) func(bool) {
 	const resource = "handed over"
 	type grant struct {
@@ -90,7 +90,7 @@ func handOversTo(ctx context.Context, holder *holdfast.Client, waits waiter, too
 	}
 }
 
-// clientWaiter waits by a Client.
+// clientWaiter waits with a Client.
 func clientWaiter(store driver.Store) waiter {
 	return func(ctx context.Context, resource string) (granted time.Time, err error) {
 		client := holdfast.New(store, nil)
@@ -104,8 +104,8 @@ func clientWaiter(store driver.Store) waiter {
 	}
 }
 
-// apiWaiter waits as a program in another language does: by one request, for whose answer
-// it waits.
+// apiWaiter waits like a program in another language: with one request that is answered when
+// the lock is granted.
 func (s *served) apiWaiter(caller servedCaller) waiter {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.trusting}}
 	return func(ctx context.Context, resource string) (granted time.Time, err error) {

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// serveRounds is how often each side works, for serveTurn at a time: many workers
-	// finish what they are at after the turn.
+	// serveRounds is the number of rounds of each side. A turn takes serveTurn, plus the time
+	// to finish the work that was begun.
 	serveRounds = 24
 	serveTurn   = 250 * time.Millisecond
 )
 
-// serveWorkers are how many work at once, each on a resource of its own.
+// serveWorkers are the numbers of concurrent workers, each on a resource of its own.
 var serveWorkers = []int{1, 64}
 
-// measureServePair compares Lock and Unlock through a server with those of its store.
+// measureServePair compares Lock and Unlock through a server with those on its store.
 func measureServePair(ctx context.Context, dir string) []result {
 	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) []result {
 		var all []result
@@ -46,7 +46,8 @@ func measureServePair(ctx context.Context, dir string) []result {
 	})
 }
 
-// lockers are workers that lock and unlock resources of their own, by Clients in turn.
+// lockers returns workers that lock and unlock resources of their own. They use the Clients in
+// turn.
 func lockers(ctx context.Context, n int, callers ...servedCaller) (all []func() error) {
 	for i := range n {
 		resource, locks := fmt.Sprintf("resource-%d", i), callers[i%len(callers)].locks

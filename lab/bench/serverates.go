@@ -16,8 +16,8 @@ const (
 	ratesBatch   = 100
 )
 
-// measureServeRates tells how many requests a server takes for each second that it keeps a
-// processor busy. It is loaded by this process, and the store is on the same machine.
+// measureServeRates measures how many requests a server handles for each second of processor
+// time. This process makes the load, and the store is on the same machine.
 func measureServeRates(ctx context.Context, dir string) []result {
 	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) []result {
 		var results []result
@@ -41,14 +41,14 @@ func measureServeRates(ctx context.Context, dir string) []result {
 	})
 }
 
-// load is what a server is asked to do.
+// load is a kind of work for a server.
 type load struct {
 	what, each string
 	requests   float64 // for one piece of work
 	work       []func() error
 
-	done       float64       // pieces of work, of all turns
-	busy, took time.Duration // the server's processor time, and the time in all
+	done       float64       // pieces of work, in all turns
+	busy, took time.Duration // the server's processor time, and the elapsed time
 }
 
 // turn lets all workers work for a while.
@@ -63,8 +63,8 @@ func (l *load) turn(server *served, counts bool) {
 	}
 }
 
-// loadsOf returns all loads. Each worker has resources of its own, and holds those that it
-// renews.
+// loadsOf returns all loads. Each worker has resources of its own, and holds the resources that
+// it renews.
 func loadsOf(ctx context.Context, server *served) []*load {
 	loads := []*load{
 		{what: "acquires and releases", each: "pairs of Lock and Unlock", requests: 2, work: lockers(ctx, ratesWorkers, server.callers...)},
@@ -82,7 +82,7 @@ func loadsOf(ctx context.Context, server *served) []*load {
 	return loads
 }
 
-// holdBatch holds resources of that name, and returns their renewals.
+// holdBatch acquires resources with names that begin with name, and returns their renewals.
 func holdBatch(ctx context.Context, store driver.Store, name string) (held []driver.RenewRequest) {
 	for n := range scaled(ratesBatch) {
 		q := driver.AcquireRequest{Resource: fmt.Sprintf("%s-%d", name, n), LockID: "worker", HoldID: driver.NewHoldID(), TTL: time.Hour}

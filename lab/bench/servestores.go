@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// servedStore is a store that servers stand in front of, and the Client that reaches it
-// without them: both have opened it by the same URL.
+// servedStore is a store that servers use, and a Client that uses it directly. Both open it
+// with the same URL.
 type servedStore struct {
 	name  string
 	url   string
@@ -20,12 +20,12 @@ type servedStore struct {
 	database
 }
 
-// database is where a store keeps its records.
+// database is the database of a store.
 type database interface {
-	close() error // drops them
-	// copies makes so many records of resources that nobody holds.
+	close() error // drops the database
+	// copies makes n records of resources without holds.
 	copies(ctx context.Context, n int) error
-	// processorTime is for how long the server has kept processors busy.
+	// processorTime returns the processor time of the database server.
 	processorTime(ctx context.Context) (time.Duration, error)
 }
 
@@ -64,7 +64,7 @@ func (s *servedStore) close() error {
 	return errors.Join(s.locks.Close(), s.store.Close(), s.database.close())
 }
 
-// withServers calls do with each store, and two servers in front of it, one of them with TLS.
+// withServers calls do for each store with two servers, one of them with TLS.
 func withServers(ctx context.Context, dir string, do func(*servedStore, *servedTwice) []result) []result {
 	binary := buildCommand(ctx, dir)
 	c := newCertificate(dir)
@@ -72,7 +72,7 @@ func withServers(ctx context.Context, dir string, do func(*servedStore, *servedT
 	for _, open := range servedStores {
 		all = append(all, func() []result {
 			store := open(ctx)
-			defer finish(store.close) // its database can be dropped when nobody is connected any more
+			defer finish(store.close) // a database can only be dropped without connections
 			servers := serveTwice(ctx, binary, dir, store.url, c)
 			defer finish(servers.stop)
 			results := do(store, servers)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// settled waits until ready, and then until the store has not been called for a
-// while: who waits has found its place.
+// settled waits until ready returns true, and then until the store has had no call for a while:
+// all waiters have their places.
 func settled(ctx context.Context, store *counted, ready func() bool) error {
 	const look, quiet = 10 * time.Millisecond, 200 * time.Millisecond
 	calls, since := store.all(), time.Now()

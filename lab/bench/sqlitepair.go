@@ -11,16 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// pairRounds and pairTime are how often, and for how long, each side of a pair
-// works. Long enough to see SQLite move its log into the file, several times.
+// pairRounds is the number of turns of each side of a pair, and pairTime their length: long
+// enough for SQLite to move its log into the file several times.
 const (
 	pairRounds = 40
 	pairTime   = 120 * time.Millisecond
 )
 
-// measureSQLitePair compares Lock and Unlock with the least that two
-// transactions cost, in one process and in eight. Each process has a resource of
-// its own: they are in one another's way at the file, not at the lock.
+// measureSQLitePair compares Lock and Unlock with the least cost of two transactions, in one
+// process and in eight. Each process has a resource of its own: the processes compete for the
+// file, not for a lock.
 func measureSQLitePair(ctx context.Context, dir string) []result {
 	var results []result
 	for _, processes := range []int{1, 8} {
@@ -29,20 +29,20 @@ func measureSQLitePair(ctx context.Context, dir string) []result {
 	return results
 }
 
-// pairSetup is what a worker is told first.
+// pairSetup is the first message to a worker.
 type pairSetup struct {
 	Locks, Bare string // files
 	Resource    string
-	Text        string // of a row of a resource that is locked
+	Text        string // of the row of a locked resource
 }
 
-// pairTurn tells it what to do next.
+// pairTurn tells a worker what to do next.
 type pairTurn struct {
 	Bare bool
 	For  time.Duration
 }
 
-// pairCount is its answer.
+// pairCount is the worker's answer.
 type pairCount struct {
 	Pairs int
 	Took  time.Duration
@@ -58,7 +58,7 @@ func sqlitePair(ctx context.Context, dir string, processes int) result {
 		ws = append(ws, w)
 		setup.Resource = fmt.Sprintf("resource-%d", i)
 		check(w.send(setup))
-		// One after another: they make the tables.
+		// One after another, because they create the tables.
 		check(w.receive(new(bool)))
 	}
 	var bare, locks []float64 // pairs per second of all processes together
@@ -84,8 +84,7 @@ func sqlitePair(ctx context.Context, dir string, processes int) result {
 	}
 }
 
-// pairTurns lets all workers work at once and returns what they did in a second
-// together.
+// pairTurns lets all workers work at once and returns their total rate per second.
 func pairTurns(ws []*worker, turn pairTurn) (rate float64) {
 	for _, w := range ws {
 		check(w.send(turn))
@@ -98,8 +97,8 @@ func pairTurns(ws []*worker, turn pairTurn) (rate float64) {
 	return rate
 }
 
-// lockedText makes the file and returns what sqlitelock writes into a row as it
-// locks, so that the bare rows can have the same size.
+// lockedText creates the file and returns the text that sqlitelock writes into the row of a
+// locked resource, so that bare rows have the same size.
 func lockedText(ctx context.Context, file string) (text string) {
 	store := must(sqlitelock.Open(ctx, file, nil))
 	defer finish(store.Close)

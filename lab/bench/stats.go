@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// quantile returns the value below which that part of the values lies.
+// quantile returns the value below which the given part of the values lies.
 func quantile[T cmp.Ordered](values []T, part float64) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
@@ -14,8 +14,8 @@ func quantile[T cmp.Ordered](values []T, part float64) T {
 
 func median[T cmp.Ordered](values []T) T { return quantile(values, 0.5) }
 
-// inTurns calls all for each round, beginning with another one each time, after one round
-// that does not count.
+// inTurns calls all sides in each round, beginning with another one each time. A first round
+// does not count.
 func inTurns(rounds int, sides ...func(counts bool)) {
 	for n := range scaled(rounds) + 1 {
 		for i := range sides {

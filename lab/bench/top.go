@@ -19,12 +19,12 @@ import (
 
 const (
 	topHolds   = 10_000
-	topSettles = 3 * time.Second // the first looks at the store, and the first screen
+	topSettles = 3 * time.Second // includes the first looks at the store, and the first screen
 	topFor     = 30 * time.Second
 )
 
-// measureTop tells what it costs to leave holdfast top running, in a large window
-// and at its own interval, on a store in which nothing changes but the time left.
+// measureTop measures the cost of leaving holdfast top running, in a large window and with its
+// default interval, on a store in which only the remaining times change.
 func measureTop(ctx context.Context, dir string) []result {
 	binary := buildCommand(ctx, dir)
 	file := filepath.Join(dir, "locks.db")
@@ -35,7 +35,7 @@ func measureTop(ctx context.Context, dir string) []result {
 	defer terminal.Close()
 	defer undo(cmd.Process.Kill)
 	shown := &shown{wanted: strconv.AppendInt(nil, topHolds, 10), found: make(chan struct{})}
-	go func() { _, _ = terminal.WriteTo(shown) }() // to the end of top, which is an error on Linux
+	go func() { _, _ = terminal.WriteTo(shown) }() // until top ends, which is an error on Linux
 	select {
 	case <-shown.found:
 	case <-time.After(topFor):
@@ -63,7 +63,7 @@ func measureTop(ctx context.Context, dir string) []result {
 	}}
 }
 
-// hold leaves so many holds in the file.
+// hold leaves n holds in the file.
 func hold(ctx context.Context, file string, n int) {
 	store := must(sqlitelock.Open(ctx, file, nil))
 	defer finish(store.Close)
@@ -75,14 +75,14 @@ func hold(ctx context.Context, file string, n int) {
 	}
 }
 
-// shown looks for a text in what is written to a terminal.
+// shown looks for a text in the output to a terminal.
 type shown struct {
 	wanted []byte
-	found  chan struct{} // closed when it was
+	found  chan struct{} // closed when the text was found
 
 	mu      sync.Mutex
 	written int
-	text    []byte // until it was found
+	text    []byte // until the text was found
 }
 
 func (s *shown) Write(data []byte) (int, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// measureWaiters counts what it costs the store to hand a resource over among
-// many goroutines of one Client.
+// measureWaiters counts the calls of the store for handing a resource over among many
+// goroutines of one Client.
 func measureWaiters(ctx context.Context, dir string) []result {
 	var results []result
 	for _, kind := range []struct {
@@ -47,13 +47,13 @@ func measureWaiters(ctx context.Context, dir string) []result {
 	return results
 }
 
-// callsPerHandOver lets goroutines lock and unlock one resource. All but the
-// holder wait, so each lock is a hand-over.
+// callsPerHandOver lets goroutines lock and unlock one resource. All but the holder wait, so
+// each lock is a hand-over.
 func callsPerHandOver(ctx context.Context, s driver.Store, goroutines, handOvers int) float64 {
 	store := &counted{Store: s}
 	client := holdfast.New(store, nil)
 	defer finish(client.Close)
-	gate := must(client.Lock(ctx, "resource", nil)) // until all are in line
+	gate := must(client.Lock(ctx, "resource", nil)) // until all wait
 	var begun, done atomic.Int64
 	outcomes := make(chan error, goroutines)
 	for range goroutines {

@@ -10,11 +10,12 @@ import (
 	"os/exec"
 )
 
-// workerVariable makes this program a worker: another process of a measurement.
+// workerVariable is the environment variable that makes this program a worker, a further
+// process of a measurement.
 const workerVariable = "HOLDFAST_BENCH_WORKER"
 
-// peer is the other end of a pipe between a measurement and its worker. They
-// speak in JSON values, one after another.
+// peer is the other end of a pipe between a measurement and its worker. They exchange JSON
+// values.
 type peer struct {
 	in  *json.Decoder
 	out *json.Encoder
@@ -25,14 +26,14 @@ func (p *peer) send(v any) error { return p.out.Encode(v) }
 // receive returns io.EOF when the other end is done.
 func (p *peer) receive(v any) error { return p.in.Decode(v) }
 
-// worker is a process that was started.
+// worker is a worker process.
 type worker struct {
 	peer
 	cmd   *exec.Cmd
 	stdin io.Closer
 }
 
-// startWorker starts this program again. Stop it in the end.
+// startWorker starts this program again. Call stop at the end.
 func startWorker(ctx context.Context, name string) *worker {
 	self := must(os.Executable())
 	cmd := exec.CommandContext(ctx, self)
@@ -47,12 +48,12 @@ func startWorker(ctx context.Context, name string) *worker {
 	}
 }
 
-// stop tells the worker that it is done, and waits for it.
+// stop tells the worker to end, and waits for it.
 func (w *worker) stop() error {
 	return errors.Join(w.stdin.Close(), w.cmd.Wait())
 }
 
-// work is a worker's life.
+// work runs a worker.
 func work(ctx context.Context, name string) (err error) {
 	do, ok := workers[name]
 	if !ok {

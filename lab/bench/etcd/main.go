@@ -1,6 +1,7 @@
-// Command etcd is one node of etcd, for comparison. Its first argument is an empty
-// folder; a second and a third, a certificate and its key in PEM, let it listen with TLS
-// as well. It prints the URLs of its clients on a line, and ends with its standard input.
+// Command etcd runs one node of etcd, with which the benchmarks compare holdfast serve. The
+// first argument is an empty folder for the data. An optional second and third argument are a
+// certificate and its key in PEM; with them etcd also listens with TLS. The command prints the
+// URLs for clients on one line, and ends when its standard input ends.
 package main
 
 import (
@@ -23,8 +24,8 @@ func main() {
 	}
 }
 
-// serve runs etcd as it comes, so each change is on the disk before it is answered. Only
-// its log is left out: it takes its own end for an error.
+// serve runs etcd with its default settings, so that each change is on the disk before it is
+// answered. Only its log is left out, because it reports its regular end as an error.
 func serve(args []string) error {
 	if len(args) != 1 && len(args) != 3 {
 		return errors.New("it needs a folder, and for TLS a certificate and its key")
@@ -69,8 +70,8 @@ func serve(args []string) error {
 	return err
 }
 
-// anyPort returns a URL with a port of loopback that was free a moment ago: etcd has to be
-// told its ports.
+// anyPort returns a URL with a free port of the loopback interface: etcd cannot choose its
+// ports itself.
 func anyPort(scheme string) (url.URL, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -42,8 +42,8 @@ func run(ctx context.Context, keep string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// What a program leaves behind becomes a child of this one, which waits for it: the
-	// times below are those of all its processes.
+	// Orphaned processes of a program become children of this process, which waits for them:
+	// the times below include all processes.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func startEtcd(ctx context.Context, dir string) (endpoint string, end func(), er
 		if err != nil {
 			return "", nil, err
 		}
-		defer l.Close() // as late as possible, so that the two differ
+		defer l.Close() // as late as possible, so that the two ports differ
 		ports[i] = "http://" + l.Addr().String()
 		_ = l.Close()
 	}

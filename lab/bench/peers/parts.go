@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// parts are programs that do a part of what a run of the command does, so that the
-// differences of their CPU times say what costs how much.
+// parts returns programs that do a part of the work of a run. The differences of their CPU
+// times are the costs of its steps.
 func parts(ctx context.Context, dir, holdfast string) ([]*peer, error) {
 	empty := filepath.Join(dir, "empty")
 	source := empty + ".go"
@@ -26,7 +26,7 @@ func parts(ctx context.Context, dir, holdfast string) ([]*peer, error) {
 	return []*peer{
 		{name: "`true`", args: []string{"true"}},
 		{name: "an empty Go program", args: []string{empty}},
-		// The guard ends at once, because its argument is none that it gets.
+		// The guard ends at once because of its invalid argument.
 		{name: "the guard, until its first statement", args: []string{holdfast, "none"}, argv0: "holdguard"},
 		{name: "`holdfast version`", args: []string{holdfast, "version"}},
 		{name: "`holdfast status`, which opens the store and reads it", args: []string{holdfast, "status", "--json", "--store", "local", "peers"}, status: 1},

@@ -18,20 +18,20 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// peer is a program that runs a command under a lock, and what was measured of it.
+// peer is a program that runs a command under a lock, with its measured values.
 type peer struct {
 	name   string
 	args   []string // up to the command
-	argv0  string   // the name that the program gets, if it is not args[0]
-	status int      // the exit status that is expected
+	argv0  string   // argv[0] of the program, if it is not args[0]
+	status int      // the expected exit status
 	wall   []time.Duration
 	cpu    []time.Duration
 	memory int64 // in bytes, while it holds the lock
 	size   int64 // of the binary, in bytes
 }
 
-// once runs the command under the lock. The CPU time is that of all processes that this
-// starts, which does not include a server.
+// once runs the command under the lock. The CPU time includes all processes that it starts, but
+// not a server.
 func (p *peer) once(ctx context.Context, command ...string) error {
 	others, err := children(os.Getpid())
 	if err != nil {
@@ -76,8 +76,8 @@ func (p *peer) once(ctx context.Context, command ...string) error {
 	return nil
 }
 
-// hold measures the memory of the program's processes, without the command's, while it
-// holds the lock.
+// hold measures the memory of the program's processes while it holds the lock, without the
+// command's memory.
 func (p *peer) hold(ctx context.Context) error {
 	path, err := exec.LookPath(p.args[0])
 	if err != nil {
@@ -112,8 +112,8 @@ func (p *peer) hold(ctx context.Context) error {
 	return errors.Join(err, in.Close(), cmd.Wait())
 }
 
-// memory returns the proportional set size of a process and its descendants, except
-// shells and cats. Pages that several processes share count once, in parts.
+// memory returns the proportional set size of a process and its descendants, except shells and
+// cats. It counts a page that several processes share once, in parts.
 func memory(pid int) (sum int64, err error) {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
@@ -167,7 +167,7 @@ func children(pid int) (pids []int, err error) {
 	return pids, nil
 }
 
-// childrenTime is how long the children that have ended have kept processors busy.
+// childrenTime returns the processor time of the children that have ended.
 func childrenTime() (time.Duration, error) {
 	var usage syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage)
