@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
-// past is a history that a test makes up, the oldest event first.
-type past struct {
+// fakeHistory is a made-up history, the oldest event first.
+type fakeHistory struct {
 	mu     sync.Mutex
 	since  time.Time
 	events []history.Event
 }
 
-func newPast() *past { return &past{since: time.Now().Add(-72 * time.Hour)} }
+func newFakeHistory() *fakeHistory { return &fakeHistory{since: time.Now().Add(-72 * time.Hour)} }
 
-// held adds a hold that began that long ago, and how it ended.
-func (p *past) held(resource, owner string, began, lasted time.Duration, end history.Kind) {
+// held adds a hold that began that long ago, with its end.
+func (p *fakeHistory) held(resource, owner string, began, lasted time.Duration, end history.Kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := history.Event{
@@ -34,7 +34,7 @@ func (p *past) held(resource, owner string, began, lasted time.Duration, end his
 	}
 	note(began, e)
 	if end == "" {
-		return // it is held still
+		return // still held
 	}
 	e.Kind, e.Held = end, lasted
 	if end == history.Forced {
@@ -43,14 +43,18 @@ func (p *past) held(resource, owner string, began, lasted time.Duration, end his
 	note(began-lasted, e)
 }
 
-func (p *past) Append(context.Context, []history.Event) (time.Time, error) { return p.since, nil }
-func (p *past) Open(context.Context) ([]history.Open, error)               { return nil, nil }
-func (p *past) KeepGaps(context.Context, []history.Gap, time.Time) error   { return nil }
-func (p *past) Close() error                                               { return nil }
+func (p *fakeHistory) Append(context.Context, []history.Event) (time.Time, error) {
+	return p.since, nil
+}
+func (p *fakeHistory) Open(context.Context) ([]history.Open, error)             { return nil, nil }
+func (p *fakeHistory) KeepGaps(context.Context, []history.Gap, time.Time) error { return nil }
+func (p *fakeHistory) Close() error                                             { return nil }
 
-func (p *past) Gaps(context.Context) ([]history.Gap, time.Time, error) { return nil, time.Time{}, nil }
+func (p *fakeHistory) Gaps(context.Context) ([]history.Gap, time.Time, error) {
+	return nil, time.Time{}, nil
+}
 
-func (p *past) choose(limit int, chosen func(history.Event) bool) (events []history.Event, _ error) {
+func (p *fakeHistory) choose(limit int, chosen func(history.Event) bool) (events []history.Event, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range slices.Backward(p.events) {
@@ -61,17 +65,17 @@ func (p *past) choose(limit int, chosen func(history.Event) bool) (events []hist
 	return events, nil
 }
 
-func (p *past) Events(_ context.Context, q history.Query) ([]history.Event, error) {
+func (p *fakeHistory) Events(_ context.Context, q history.Query) ([]history.Event, error) {
 	return p.choose(q.Limit, func(e history.Event) bool {
 		return (q.Resource == "" || e.Resource == q.Resource) && (q.Before == 0 || e.Number < q.Before)
 	})
 }
 
-func (p *past) Losses(_ context.Context, since time.Time, limit int) ([]history.Event, error) {
+func (p *fakeHistory) Losses(_ context.Context, since time.Time, limit int) ([]history.Event, error) {
 	return p.choose(limit, func(e history.Event) bool { return e.Kind.Loss() && !e.At.Before(since) })
 }
 
-func (p *past) Lengths(_ context.Context, resource string, limit int) (lengths []time.Duration, err error) {
+func (p *fakeHistory) Lengths(_ context.Context, resource string, limit int) (lengths []time.Duration, err error) {
 	events, err := p.choose(limit, func(e history.Event) bool { return e.Resource == resource && e.Kind == history.Released })
 	for _, e := range events {
 		lengths = append(lengths, e.Held)
@@ -79,8 +83,8 @@ func (p *past) Lengths(_ context.Context, resource string, limit int) (lengths [
 	return lengths, err
 }
 
-// nights are some runs of a job that somebody had to end once, and that was lost once.
-func (p *past) nights(resource, owner string) {
+// nightlyRuns adds the runs of a nightly job. One was released by force, and one lost its lock.
+func (p *fakeHistory) nightlyRuns(resource, owner string) {
 	for i, minutes := range []int{11, 12, 10, 25, 11, 13, 9, 12, 18} {
 		end := history.Released
 		switch i {

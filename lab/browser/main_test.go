@@ -1,4 +1,3 @@
-// Package browser tests the dashboard in a real browser.
 package browser
 
 import (
@@ -30,12 +29,11 @@ import (
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
-// patience is how long a page may take for what a test waits for, on a machine that has much
-// to do.
+// patience limits how long a test waits for a page, on a busy machine.
 const patience = time.Minute
 
-// chromium returns the browser, or skips the test by name, or fails it where HOLDFAST_REQUIRE
-// has the word browser.
+// chromium returns the path of the browser. If there is none it skips the test, or fails it if
+// HOLDFAST_REQUIRE has the word browser.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("HOLDFAST_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
@@ -43,12 +41,12 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	lacks(t, "browser", "there is no chromium in PATH, nor at HOLDFAST_CHROMIUM")
+	skipOrFail(t, "browser", "there is no chromium in PATH, nor at HOLDFAST_CHROMIUM")
 	return ""
 }
 
-// lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word.
-func lacks(t *testing.T, word, why string) {
+// skipOrFail skips the test, or fails it if HOLDFAST_REQUIRE has the word.
+func skipOrFail(t *testing.T, word, why string) {
 	t.Helper()
 	if slices.Contains(strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' }), word) {
 		t.Fatal(why)
@@ -56,23 +54,23 @@ func lacks(t *testing.T, word, why string) {
 	t.Skip(why)
 }
 
-// browser is one window.
+// browser is a browser with one window.
 type browser struct {
 	*testing.T
 	ctx context.Context
 
 	mu     sync.Mutex
-	errors []string // what the page has said of itself that it should not
+	errors []string // that the page logged and the test does not expect
 }
 
-// open starts a browser with a window. What a page logs as an error fails the test, unless it
-// has one of the texts.
+// open starts a browser with a window. An error that a page logs fails the test, unless it
+// contains one of the expected texts.
 func open(t *testing.T, width, height int, expected ...string) *browser {
 	t.Helper()
 	path := chromium(t)
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.WindowSize(width, height), chromedp.UserDataDir(t.TempDir()),
-		chromedp.Env("TMPDIR=" + scratch), // a browser that is killed leaves a folder there
+		chromedp.Env("TMPDIR=" + scratch), // a killed browser leaves a folder there
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-quic", true),
 	}
@@ -106,13 +104,13 @@ func open(t *testing.T, width, height int, expected ...string) *browser {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, said := range b.errors {
-			t.Errorf("the page said %s", said)
+			t.Errorf("the page logged %s", said)
 		}
 	})
 	return b
 }
 
-// do runs what returns nothing.
+// do runs actions that return nothing.
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -128,7 +126,7 @@ func (b *browser) visit(url string) {
 	b.do(chromedp.Navigate(url))
 }
 
-// eval returns what an expression of the page is.
+// eval returns the value of a JavaScript expression in the page.
 func eval[T any](b *browser, expression string) T {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -140,7 +138,7 @@ func eval[T any](b *browser, expression string) T {
 	return value
 }
 
-// text is what a reader sees.
+// text returns the text that a reader sees.
 func (b *browser) text() string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
@@ -151,7 +149,7 @@ func (b *browser) text() string {
 	return value
 }
 
-// shows waits until the page has the texts.
+// shows waits until the page contains the texts.
 func (b *browser) shows(texts ...string) {
 	b.Helper()
 	end := time.Now().Add(patience)
@@ -167,7 +165,7 @@ func (b *browser) shows(texts ...string) {
 	}
 }
 
-// call sends a command of the protocol.
+// call sends a command of the DevTools protocol.
 func call[P, R any](b *browser, method cdp.Command[P, R], params P) R {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -179,7 +177,7 @@ func call[P, R any](b *browser, method cdp.Command[P, R], params P) R {
 	return result
 }
 
-// dark makes the page dark, or light.
+// dark switches the colour scheme of the page.
 func (b *browser) dark(on bool) {
 	b.Helper()
 	value := map[bool]string{true: "dark", false: "light"}[on]
@@ -190,18 +188,18 @@ func (b *browser) dark(on bool) {
 
 // scene is a dashboard of a store in memory.
 type scene struct {
-	t     testing.TB
-	store *memlock.Store
-	past  *past
-	looks atomic.Int64 // at the store
-	url   string
-	who   access.Caller // of the next requests
-	mu    sync.Mutex
+	t       testing.TB
+	store   *memlock.Store
+	history *fakeHistory
+	looks   atomic.Int64 // how often the dashboard has looked at the store
+	url     string
+	who     access.Caller // of the next requests
+	mu      sync.Mutex
 }
 
 func newScene(t testing.TB, who access.Caller) *scene {
-	s := &scene{t: t, store: memlock.New(nil), who: who, past: newPast()}
-	log, err := history.New(t.Context(), s.past, &history.Options{Name: "server-1"})
+	s := &scene{t: t, store: memlock.New(nil), who: who, history: newFakeHistory()}
+	log, err := history.New(t.Context(), s.history, &history.Options{Name: "server-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +231,7 @@ func newScene(t testing.TB, who access.Caller) *scene {
 	return s
 }
 
-// hold makes a hold.
+// hold adds a hold.
 func (s *scene) hold(resource, owner string, ttl time.Duration) driver.AcquireRequest {
 	id := driver.NewHoldID()
 	q := driver.AcquireRequest{Resource: resource, LockID: id.String(), HoldID: id, TTL: ttl, Details: driver.Details{Owner: owner, Host: "web1"}}
@@ -243,7 +241,7 @@ func (s *scene) hold(resource, owner string, ttl time.Duration) driver.AcquireRe
 	return q
 }
 
-// wait takes a place in a queue, which lasts a minute: it is not fair.
+// wait adds a waiter. It is not fair, so its place lasts a minute.
 func (s *scene) wait(resource, owner string) {
 	id := driver.NewHoldID()
 	_, err := s.store.Acquire(context.Background(), driver.AcquireRequest{

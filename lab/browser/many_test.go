@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/server/access"
 )
 
-// With 10,000 holds, of which some change all the time, the page stays quick.
+// A page with 10,000 holds, some of which change all the time, stays responsive.
 //
-// How long its tasks take depends on what else the machine does, so nothing is compared with a
-// time. A change must exchange few of the page's elements: a page that shows all rows anew
-// exchanges all of them, and fails. And the processor time of the page's thread for a change is
-// compared with that for laying out the same rows twice, in the same page and the same minute: it
-// is 35 to 50 % of it, so a page whose script becomes two or three times as slow fails.
+// The duration of its tasks depends on the load of the machine, so the test does not compare it
+// with a limit. Instead, a change must replace few of the page's elements: a page that renders
+// all rows again fails. And the processor time of the page's thread for a change is compared
+// with the time for laying out the same rows twice, in the same page and the same minute. It is
+// 35 to 50 % of that, so a page whose script becomes two or three times as slow fails.
 func TestTenThousandHolds(t *testing.T) {
 	s := newScene(t, access.Onlooker())
 	for i := range 10_000 {
@@ -28,8 +28,8 @@ func TestTenThousandHolds(t *testing.T) {
 	b.visit(s.url)
 	b.shows("10000 holds", "These are the first 200 of 10000")
 	call(b, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
-	// The page's clock stands still: what it counts each second would be counted to its changes,
-	// the more the rarer they are.
+	// Stop the page's clock: its work of each second would count as work for changes, and the
+	// more so the rarer the changes are.
 	eval[bool](b, `(() => {
 		const now = performance.now();
 		performance.now = () => now;
@@ -45,7 +45,7 @@ func TestTenThousandHolds(t *testing.T) {
 	})()`)
 	anew := renderingAnew(b)
 
-	// While some holds come and go, until the store was looked at often enough.
+	// Change some holds until the dashboard has looked at the store often enough.
 	enough := 20
 	if testing.Short() {
 		enough = 8
@@ -85,8 +85,8 @@ func TestTenThousandHolds(t *testing.T) {
 	}
 }
 
-// renderingAnew returns how much processor time the page needs, in several tries, to parse its
-// rows, to show them in the place of those that are there, and to show these again.
+// renderingAnew returns, for several tries, the processor time that the page needs to parse its
+// rows and to render them twice.
 func renderingAnew(b *browser) (costs []time.Duration) {
 	b.Helper()
 	for range 9 {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
-// A change is in the page by itself, and leaves alone what somebody types.
+// A page updates itself, and leaves a field alone in which somebody types.
 func TestLive(t *testing.T) {
 	s := newScene(t, access.Onlooker())
 	b := open(t, 1200, 900)
@@ -40,7 +40,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// Two windows of a browser have one stream.
+// Two windows of a browser share one stream.
 func TestOneStream(t *testing.T) {
 	s := newScene(t, access.Onlooker())
 	b := open(t, 1200, 900)
@@ -65,7 +65,7 @@ func TestWithoutJavaScript(t *testing.T) {
 	q := s.hold("nightly", "ada", time.Hour)
 	b := open(t, 1200, 900)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	s.past.nights("nightly", "ada")
+	s.history.nightlyRuns("nightly", "ada")
 	for path, says := range map[string]string{
 		"": "Lost in the last hour", "resource?name=nightly": "What happened before", "store": "List holds", "?q=night": "nightly",
 		"history": "released by force", "history?name=nightly": "ended without a release",
@@ -83,14 +83,14 @@ func TestWithoutJavaScript(t *testing.T) {
 	s.release(q)
 }
 
-// On a phone all of a row is in the window, and durations and words are whole.
+// On a phone the window shows whole rows, and does not break durations and words.
 func TestPhone(t *testing.T) {
 	s := newScene(t, access.Operator())
 	s.hold("reports/"+strings.Repeat("nightly/", 8), "ada", 130*time.Minute)
-	s.past.held("r", "eve", time.Hour, 130*time.Second, history.Released)
+	s.history.held("r", "eve", time.Hour, 130*time.Second, history.Released)
 	b := open(t, 390, 844)
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 1, Mobile: true})
-	s.past.held("r", "nobody", 30*time.Minute, time.Minute, history.Expired)
+	s.history.held("r", "nobody", 30*time.Minute, time.Minute, history.Expired)
 	s.hold("r", "kay", time.Hour)
 	s.wait("r", "eve")
 	for path, says := range map[string]string{"": "Lost in the last hour", "store": "What it promises", "history": "2 min 10 s", "resource?name=r": "1 waits"} {
@@ -112,7 +112,7 @@ func TestPhone(t *testing.T) {
 	}
 }
 
-// What chooses the rows stands in one line.
+// The filters are in one line.
 func TestFiltersAlign(t *testing.T) {
 	s := newScene(t, access.Operator())
 	s.hold("r", "ada", time.Hour)
@@ -124,8 +124,8 @@ func TestFiltersAlign(t *testing.T) {
 	}
 }
 
-// A page that the server does not answer any more shows nothing as if all were well, and no
-// time that has come as one that is to come.
+// If the server does not answer any more, a page shows neither that all is well nor a past time
+// as if it were in the future.
 func TestServerGone(t *testing.T) {
 	s := newScene(t, access.Operator())
 	s.hold("nightly", "ada", 20*time.Second)
@@ -157,7 +157,7 @@ func TestForce(t *testing.T) {
 	b.shows("Nobody holds it.")
 }
 
-// Names are texts wherever they are shown.
+// Names are text wherever a page shows them.
 func TestHostileNames(t *testing.T) {
 	s := newScene(t, access.Operator())
 	names := []string{
@@ -166,7 +166,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, name := range names {
 		s.hold(name, name, time.Hour)
-		s.past.held(name, name, time.Minute, time.Second, history.Forced)
+		s.history.held(name, name, time.Minute, time.Second, history.Forced)
 	}
 	b := open(t, 400, 800)
 	pages := []string{"", "store", "history"}
@@ -188,7 +188,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// axe finds nothing on any page, in both schemes, on a phone and on a wide screen.
+// axe finds no accessibility problem on any page, in both colour schemes, on a phone and on a
+// wide screen.
 func TestAccessible(t *testing.T) {
 	axe := axeCore(t)
 	s := newScene(t, access.Operator())
@@ -200,7 +201,7 @@ func TestAccessible(t *testing.T) {
 	_, _ = s.store.Acquire(t.Context(), driver.AcquireRequest{
 		Resource: "nightly", LockID: "waiter", HoldID: id, TTL: time.Minute, Place: driver.NewPlaceID(),
 	})
-	s.past.nights("nightly", "ada")
+	s.history.nightlyRuns("nightly", "ada")
 	for _, width := range []int{360, 1600} {
 		b := open(t, width, 900)
 		for _, dark := range []bool{false, true} {
@@ -235,10 +236,10 @@ func axeCore(t *testing.T) string {
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		lacks(t, "browser", "there is no npm to download axe-core by")
+		skipOrFail(t, "browser", "there is no npm to download axe-core by")
 	}
 	if out, err := exec.CommandContext(t.Context(), npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", cache, "axe-core@4.14.1").CombinedOutput(); err != nil {
-		lacks(t, "browser", fmt.Sprintf("npm cannot download axe-core: %v: %s", err, out))
+		skipOrFail(t, "browser", fmt.Sprintf("npm cannot download axe-core: %v: %s", err, out))
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

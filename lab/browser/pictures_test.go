@@ -16,8 +16,8 @@ import (
 
 var pictures = flag.String("pictures", "", "the folder to write the pictures of the docs to")
 
-// TestPictures takes the pictures of the docs: of programs that lock, and of one that was
-// killed while others waited for it.
+// TestPictures takes the pictures for the documents: programs that lock, and a lock with
+// waiters whose holder was killed.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("without -pictures")
@@ -56,8 +56,8 @@ func TestPictures(t *testing.T) {
 	b.shows("needs a look", "never renewed")
 	b.picture("dashboard", chromedp.CaptureScreenshot())
 	s.release(dead)
-	s.past.nights("nightly", "cron")
-	s.past.held("nightly", "reports", 10*time.Second, 0, "")
+	s.history.nightlyRuns("nightly", "cron")
+	s.history.held("nightly", "reports", 10*time.Second, 0, "")
 	b.visit(s.url + "resource?name=nightly")
 	b.shows("reports on web2", "1 waits", "What happened before")
 	b.picture("resource", chromedp.FullScreenshot(100)) // as PNG

@@ -31,7 +31,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-var scratch string // the folder of what the tests build and the browsers leave
+var scratch string // a folder for what the tests build and what browsers leave behind
 
 // command builds holdfast once.
 var command = sync.OnceValues(func() (string, error) {
@@ -44,7 +44,7 @@ var command = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// program returns holdfast with these arguments, in a folder of its own for what it keeps.
+// program returns the command holdfast with the arguments and with its own folder for state.
 func program(t *testing.T, state string, args ...string) *exec.Cmd {
 	t.Helper()
 	file, err := command()
@@ -56,7 +56,7 @@ func program(t *testing.T, state string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// running is a holdfast serve.
+// running is a process of holdfast serve.
 type running struct {
 	*exec.Cmd
 	url string
@@ -64,7 +64,7 @@ type running struct {
 
 var listening = regexp.MustCompile(`listening on (http://[^, ]+)`)
 
-// serve starts a server, which the test may end.
+// serve starts a server. The test may stop it.
 func serve(t *testing.T, state string, args ...string) *running {
 	t.Helper()
 	cmd := program(t, state, append([]string{"serve", "--drain-delay", "0"}, args...)...)
@@ -85,7 +85,7 @@ func serve(t *testing.T, state string, args ...string) *running {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		for lines.Scan() { // to its end
+		for lines.Scan() { // until it closes its output
 		}
 	}()
 	t.Cleanup(func() {
@@ -107,8 +107,8 @@ func (r *running) stop(t *testing.T) {
 	_, _ = r.Process.Wait()
 }
 
-// From a cold start, the first page names the lock of a program that was killed, who waits
-// for it, and when it ends.
+// After a cold start, the first page shows the lock of a killed program, its waiter, and when
+// the lock ends.
 func TestColdStart(t *testing.T) {
 	b := open(t, 1200, 900)
 	state := t.TempDir()
@@ -132,19 +132,19 @@ func TestColdStart(t *testing.T) {
 	b.shows("2 holds", "nightly", "dead", "backup", "alive")
 	run("--owner", "waiter", "--wait", "300s", "nightly", "--", "true")
 	b.shows("1 waits")
-	killAll(t, dead.Process.Pid)
+	killTree(t, dead.Process.Pid)
 	b.shows("needs a look", "nightly", "Held by dead", "ends in", "waiter on", "has waited for")
 	b.do(chromedp.Click(`.trouble .resource`))
 	b.shows("killed or stopped", "Ends in")
 }
 
-// killAll kills a holdfast run with all that it has started, its guard too, as a machine does
-// that loses power: else the guard ends the command and gives the lock back.
-func killAll(t *testing.T, pid int) {
+// killTree kills holdfast run with all its descendants, the guard too, as a power loss does:
+// otherwise the guard ends the command and releases the lock.
+func killTree(t *testing.T, pid int) {
 	t.Helper()
 	tree := []int{pid}
 	for i := 0; i < len(tree); i++ {
-		_ = syscall.Kill(tree[i], syscall.SIGSTOP) // it notices nothing of the others' end
+		_ = syscall.Kill(tree[i], syscall.SIGSTOP) // stopped, it cannot react to the end of the others
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", tree[i]))
 		if len(tasks) == 0 {
 			t.Skip("the processes of a run cannot be found here")
@@ -165,7 +165,7 @@ func killAll(t *testing.T, pid int) {
 	}
 }
 
-// token makes a caller with these rules. It returns its token and its entry.
+// token creates a caller with the rules. It returns the token and the entry of the auth file.
 func token(t *testing.T, name, rules string) (token, entry string) {
 	t.Helper()
 	cmd := program(t, t.TempDir(), "token", name)
@@ -189,8 +189,8 @@ func writeAuth(t *testing.T, file string, entries ...string) {
 	}
 }
 
-// Who is not signed in gets to the form, and from there back to where it wanted to go. A
-// right that is taken away, a session that ends and a server that is gone are seen.
+// A user who is not signed in is sent to the form, and from there back to the requested page.
+// The page shows when a right is removed, a session ends or the server is gone.
 func TestSignIn(t *testing.T) {
 	b := open(t, 1200, 900, "401", "403", "Failed to load", "ERR_")
 	state := t.TempDir()
@@ -211,14 +211,14 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("after the sign-in: %s", at)
 	}
 
-	// A right is taken away, and comes back.
+	// A right is removed, and restored.
 	writeAuth(t, auth, strings.Replace(entry, `"resources":"*"`, `"resources":"others"`, 1))
 	b.shows("You have no right to look at this resource.")
 	writeAuth(t, auth, entry)
 	b.visit(s.url + "resource?name=nightly")
 	b.shows("Nobody holds it.")
 
-	// The server is gone, and comes back at the same address: the session counts there.
+	// The server ends, and starts again at the same address: the session is still valid.
 	s.stop(t)
 	b.shows("The server does not answer")
 	again := serve(t, state, "--listen", strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/"), "--auth", auth)
@@ -238,7 +238,7 @@ func TestSignIn(t *testing.T) {
 	b.visit(again.url)
 	b.shows("Sign in")
 
-	// The cookie opens no API.
+	// The cookie does not authenticate requests of the API.
 	b.do(chromedp.SendKeys(`#token`, newSecret), chromedp.Click(`#sign-in button`))
 	b.shows("Sign out")
 	for _, path := range []string{"v1/holds", "v1/traits"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/dashboard"
 )
 
-// sessions signs anybody in, until the test ends that. It is the dashboard's Login.
+// sessions is the dashboard's Login. It signs anybody in until the test ends the sessions.
 type sessions struct {
 	mu    sync.Mutex
 	until time.Time
@@ -31,7 +31,7 @@ func (s *sessions) identify(r *http.Request) (access.Caller, error) {
 	return signedIn{access.Onlooker(), s.until}, nil
 }
 
-// signedIn is a caller until then.
+// signedIn is the caller of a session.
 type signedIn struct {
 	access.Caller
 	until time.Time
@@ -59,7 +59,7 @@ func (s *sessions) SignOut(w http.ResponseWriter) {
 }
 
 // When a session ends, or its user signs out in one window, all windows go to the form, and
-// from there back to their pages.
+// after signing in back to their pages.
 func TestSessionEnds(t *testing.T) {
 	login := new(sessions)
 	login.lasts(time.Hour)
@@ -102,7 +102,7 @@ func TestSessionEnds(t *testing.T) {
 	other.visit(url + "store")
 	other.shows("What it promises")
 
-	// Signed out in one window.
+	// The user signs out in one window.
 	b.do(chromedp.Click(`[data-sign-out]`))
 	b.shows("Your token")
 	other.shows("Your token")
