@@ -1,8 +1,9 @@
 //go:build unix
 
-// Package campaign lets processes take locks while everything around them fails, and
-// finds out from what they saw whether the locks kept their promises. What happens
-// comes from a seed, as far as machines let it.
+// Package campaign runs fault campaigns (make faults): worker processes take locks while
+// processes, networks and servers fail around them. Afterwards it checks, from what the workers
+// recorded, that the locks kept their promises. A seed chooses the faults, so a campaign can be
+// repeated as far as the timing of the machine allows.
 package campaign
 
 import (
@@ -24,29 +25,30 @@ import (
 	"github.com/holdfast-go/holdfast/lab/proxy"
 )
 
-// Plan says what a campaign is like.
+// Plan configures a campaign.
 type Plan struct {
-	Store     string // a name in places
+	Store     string // a key of places
 	Seed      uint64
 	Lasts     time.Duration
 	Processes int
 	Tasks     int // of each process
 	Resources int
 	TTL       time.Duration
-	Crowd     int      // if not 0, processes only keep so many shared holds each, see worker.Config
-	Unfenced  bool     // registers take whatever token
-	Unordered bool     // no order of decisions is looked for
-	Histories string   // folder for a history whose order was not found in time; "": none is kept
-	Only      []string // names of the faults that happen; empty: all
-	Hosts     bool     // processes and server are on hosts of their own, see package hosts
-	// Samples is how often what processes use is measured. Then nothing is noted of
-	// what they see, and nothing judged. 0: never.
+	Crowd     int      // if not 0, processes only keep that many shared holds each, see worker.Config
+	Unfenced  bool     // registers accept any token
+	Unordered bool     // do not search for an order of decisions
+	Histories string   // folder for histories whose order was not found in time; "": keep none
+	Only      []string // names of the faults to use; empty: all
+	Hosts     bool     // processes and server are on different hosts, see package hosts
+	// Samples is the interval in which resource usage is measured. Workers then record no
+	// history, and nothing is judged. 0: never.
 	Samples time.Duration
-	// Serve is the command holdfast, for stores that processes reach through holdfast serve.
+	// Serve is the path of the command holdfast, for stores that processes reach through
+	// holdfast serve.
 	Serve string
-	// Program is what workers run: a test binary of this package, whose TestMain calls
-	// worker.Main. Their wall clocks are moved if it was built for that, see package
-	// stepped.
+	// Program is the path of the worker program: a test binary of this package, whose TestMain
+	// calls worker.Main. If Stepped, it was built with package stepped, so that faults can move
+	// its wall clock.
 	Program string
 	Stepped bool
 }
@@ -61,24 +63,24 @@ type campaign struct {
 	registers []register.Address
 	fronts    []*front         // empty: processes reach the store itself
 	networks  []*proxy.Network // one for each place of a process
-	hosts     *hosts.Network   // nil: all is on one
+	hosts     *hosts.Network   // nil: everything is on one host
 	relays    map[string]string
-	processes []*process // that run
+	processes []*process // running processes, by place
 	all       []*process
 	losses    []history.Interval
-	away      []history.Interval // when nothing reached the server
-	unordered bool               // the search for an order came to no end
+	away      []history.Interval // when no request reached the server
+	unordered bool               // the search for an order did not finish
 }
 
-// longest is how long a fault lasts at most, in TTLs.
+// longest is the longest duration of a fault, in TTLs.
 const longest = 3
 
 // Run runs a campaign.
 func Run(t testing.TB, plan Plan) report.Run {
 	t.Helper()
 	t.Logf("%s: seed %#x", plan.Store, plan.Seed)
-	known(t, "store", slices.Sorted(maps.Keys(places)), plan.Store)
-	known(t, "fault", names(), plan.Only...)
+	checkNames(t, "store", slices.Sorted(maps.Keys(places)), plan.Store)
+	checkNames(t, "fault", names(), plan.Only...)
 	var resources []string
 	for i := range plan.Resources {
 		resources = append(resources, fmt.Sprint("r", i))
@@ -125,14 +127,14 @@ func Run(t testing.TB, plan Plan) report.Run {
 		}
 	})
 	run := report.Run{
-		Store: plan.Store, Seed: plan.Seed, Lasts: plan.Lasts, TTL: plan.TTL, Faults: c.fail(),
+		Store: plan.Store, Seed: plan.Seed, Lasts: plan.Lasts, TTL: plan.TTL, Faults: c.injectFaults(),
 	}
 	for _, p := range c.processes {
 		if err := p.finish(time.Minute); err != nil {
 			t.Errorf("worker %d: %v\n%s", p.number, err, p.said.String())
 		}
 	}
-	err := c.last()
+	err := c.checkLeftovers()
 	if err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
@@ -159,8 +161,8 @@ func Run(t testing.TB, plan Plan) report.Run {
 	return run
 }
 
-// known stops the test at a name that is none.
-func known(t testing.TB, what string, all []string, names ...string) {
+// checkNames ends the test at an unknown name.
+func checkNames(t testing.TB, what string, all []string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if !slices.Contains(all, name) {
@@ -179,7 +181,7 @@ func (c *campaign) start(place int) error {
 	return nil
 }
 
-// config is that of the next process.
+// config returns the configuration of the next process.
 func (c *campaign) config(store string) worker.Config {
 	return worker.Config{
 		Every: c.plan.Samples, Process: len(c.all), Store: store, Registers: c.registers, Unfenced: c.plan.Unfenced,
@@ -188,7 +190,7 @@ func (c *campaign) config(store string) worker.Config {
 	}
 }
 
-// launch starts a process, at a place of one or beside them.
+// launch starts a process at a place, or in addition to those at places.
 func (c *campaign) launch(place int, config worker.Config) (*process, error) {
 	command := []string{c.plan.Program}
 	if c.hosts != nil {
@@ -201,10 +203,10 @@ func (c *campaign) launch(place int, config worker.Config) (*process, error) {
 	return p, err
 }
 
-// last takes each lock once more, after the end of all others: nothing may be left
-// that is held for longer than a request can be under way and a TTL, and nobody may wait
-// for a fair waiter that is gone for longer than its place is kept.
-func (c *campaign) last() error {
+// checkLeftovers takes each lock once more after all other processes have ended. It fails if a hold lasts
+// longer than the time of a late request plus a TTL, or if the place of a fair waiter that is
+// gone lasts longer than the store keeps places.
+func (c *campaign) checkLeftovers() error {
 	config := c.config(c.reach(c.place.url))
 	config.Each, config.Every, config.Crowd = max(c.grace(), driver.FairPlaceTTL+c.plan.TTL), 0, 0
 	p, err := c.launch(0, config)
@@ -221,11 +223,11 @@ func (c *campaign) last() error {
 	return nil
 }
 
-// grace is after how long what nobody waits for has reached the store, or never will.
+// grace is the time after which an abandoned request has reached the store, or never will.
 func (c *campaign) grace() time.Duration { return (longest + 2) * c.plan.TTL }
 
-// fail lets faults happen, one after the other, until the campaign's time is over.
-func (c *campaign) fail() (happened []report.Fault) {
+// injectFaults makes faults happen, one after the other, until the campaign's time is over.
+func (c *campaign) injectFaults() (happened []report.Fault) {
 	for end := history.Now() + c.plan.Lasts; history.Now() < end; {
 		c.pause(time.Duration(c.rnd.Int64N(int64(2 * c.plan.TTL))))
 		f := c.possible[c.rnd.IntN(len(c.possible))]
@@ -238,13 +240,13 @@ func (c *campaign) fail() (happened []report.Fault) {
 	return happened
 }
 
-// some are the places of a process or more.
-func (c *campaign) some() []int {
+// randomPlaces returns the places of at least one process.
+func (c *campaign) randomPlaces() []int {
 	places := c.rnd.Perm(len(c.networks))
 	return places[:1+c.rnd.IntN(len(places))]
 }
 
-// pause is a time in which things go on as they are.
+// pause waits without a change.
 func (c *campaign) pause(d time.Duration) {
 	select {
 	case <-time.After(d):

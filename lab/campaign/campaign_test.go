@@ -57,18 +57,18 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-var built string // the folder of what the tests build
+var built string // the folder of built programs
 
-// program is a test binary of this package whose wall clock can be moved.
+// program builds a test binary of this package whose wall clock can be moved.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "worker")
 	return path, stepped.TestBinary(context.Background(), ".", path, nil)
 })
 
-// serve is the command that serves locks over HTTP.
+// serve builds the command holdfast.
 var serve = sync.OnceValues(func() (string, error) { return command.Build(context.Background(), built, nil) })
 
-// isServed reports whether processes reach a store through holdfast serve.
+// isServed reports whether processes reach the store through holdfast serve.
 func isServed(store string) bool { return strings.HasPrefix(store, "serve") }
 
 func plan(t *testing.T, store string) campaign.Plan {
@@ -84,7 +84,7 @@ func plan(t *testing.T, store string) campaign.Plan {
 		if p.Serve, err = serve(); err != nil {
 			t.Fatal(err)
 		}
-		p.Tasks = 3 // more requests are under way at a time, and their order must be found
+		p.Tasks = 3 // more requests are in flight at a time, which makes the search for their order harder
 	}
 	if *only != "" {
 		p.Only = []string{*only}
@@ -95,40 +95,39 @@ func plan(t *testing.T, store string) campaign.Plan {
 	return p
 }
 
-// enough skips what has something to show only where faults happen for a while.
-func enough(t *testing.T) {
+// needsFaults skips a test that needs faults for a longer time.
+func needsFaults(t *testing.T) {
 	t.Helper()
 	if *lasts < 10*time.Second || *only != "" {
 		t.Skip("takes a minute; make faults without a FAULT runs it")
 	}
 }
 
-// enoughOn is enough for what runs on one store, whichever are asked for.
-func enoughOn(t *testing.T, store string) {
+// needsFaultsOn is needsFaults for a test that runs on one store only.
+func needsFaultsOn(t *testing.T, store string) {
 	t.Helper()
-	enough(t)
+	needsFaults(t)
 	if !slices.Contains(strings.Split(*stores, ","), store) {
 		t.Skipf("runs on %s, which is not among the stores", store)
 	}
 }
 
-// Registers that take whatever token let stale writes through, and the judge sees it:
-// where nothing is found with the fence, there was something to find.
+// Registers that accept any token let stale writes through, and the judge detects that. So the
+// silence of the judge with fencing means something.
 func TestWithoutFence(t *testing.T) {
 	const store = "sqlite"
-	enoughOn(t, store)
+	needsFaultsOn(t, store)
 	p := plan(t, store)
 	p.Unfenced, p.Only, p.Resources, p.Lasts = true, []string{campaign.StandsStill}, 2*p.Processes, 15*p.TTL
-	v := found(t, p, judge.Writes)
+	v := wantViolation(t, p, judge.Writes)
 	t.Logf("%s: %s", v.Rule, v.Text)
 }
 
-// rounds is how many campaigns may miss what they are to find.
+// rounds is how many campaigns may miss the violation.
 const rounds = 12
 
-// found runs campaigns until one finds that one of these promises was broken, and wants that
-// no other one is.
-func found(t *testing.T, p campaign.Plan, rules ...judge.Rule) judge.Violation {
+// wantViolation runs campaigns until one breaks one of the rules, and fails if one breaks another rule.
+func wantViolation(t *testing.T, p campaign.Plan, rules ...judge.Rule) judge.Violation {
 	t.Helper()
 	for range rounds {
 		o := campaign.Run(t, p)
@@ -146,27 +145,27 @@ func found(t *testing.T, p campaign.Plan, rules ...judge.Rule) judge.Violation {
 	panic("unreachable")
 }
 
-// Whatever fails, all promises are kept. Each campaign says in a line of a table: store,
-// seed, how long, processes, requests, those without an answer, locks taken, writes,
-// faults, broken promises.
+// All promises hold during all faults. Each campaign logs a row of a table: store, seed,
+// duration, processes, requests, requests without an answer, locks taken, writes, faults,
+// broken promises.
 func TestFaults(t *testing.T) {
 	for store := range strings.SplitSeq(*stores, ",") {
 		t.Run(store, func(t *testing.T) {
 			if store != "sqlite" {
 				thorough.Test(t, "a campaign beside a server")
 			}
-			judged(t, "", plan(t, store))
+			wantNoViolation(t, "", plan(t, store))
 		})
 	}
 }
 
-// Processes that hold one resource by the hundred, among others that come and go,
-// keep what they hold while some of them are killed and though their loggers are slow.
+// Processes with a hundred shared holds of one resource keep them while others come and go,
+// randomPlaces processes are killed, and loggers are slow.
 func TestCrowd(t *testing.T) {
-	enough(t)
+	needsFaults(t)
 	for store := range strings.SplitSeq(*stores, ",") {
 		if !slices.Contains([]string{"sqlite", "redis", "postgres"}, store) {
-			continue // the conformance suite does so in each store, with fewer
+			continue // the conformance suite does this in each store, with fewer holds
 		}
 		t.Run(store, func(t *testing.T) {
 			p := plan(t, store)
@@ -178,8 +177,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Clients and server are on three hosts, and the network between them drops what is
-// sent one way, or both.
+// Clients and server are on three hosts, and the network between them drops packets in one
+// direction or in both.
 func TestHosts(t *testing.T) {
 	partitions := campaign.Partitions
 	switch {
@@ -191,26 +190,26 @@ func TestHosts(t *testing.T) {
 	for store := range strings.SplitSeq(*stores, ",") {
 		switch {
 		case store == "sqlite", strings.HasPrefix(store, "mongodoc-"):
-			continue // it needs no network, or the one that mongodb has
+			continue // no network, or the same as mongodb
 		case slices.Contains([]string{"postgres-standby", "redis-sentinel", "redis-sentinel-replica", "opensearch-cluster"}, store):
-			continue // there is no network between, see place
+			continue // no network can be put between, see place
 		case isServed(store):
-			continue // to another host it takes TLS
+			continue // requires TLS between hosts
 		}
 		t.Run(store, func(t *testing.T) {
 			thorough.Test(t, "a campaign on three hosts")
 			p := plan(t, store)
 			p.Hosts, p.Only, p.Lasts = true, partitions, p.Lasts/2
-			judged(t, "hosts-", p)
+			wantNoViolation(t, "hosts-", p)
 		})
 	}
 }
 
-// judged runs a campaign and wants all promises kept.
-func judged(t *testing.T, prefix string, p campaign.Plan) {
+// wantNoViolation runs a campaign and fails if a promise is broken.
+func wantNoViolation(t *testing.T, prefix string, p campaign.Plan) {
 	t.Helper()
 	o := campaign.Run(t, p)
-	o.Command = again(t.Name(), p)
+	o.Command = repeatCommand(t.Name(), p)
 	if *pages != "" {
 		page, err := os.Create(filepath.Join(*pages, fmt.Sprintf("%s%s-%x.html", prefix, p.Store, o.Seed)))
 		if err != nil {
@@ -243,8 +242,8 @@ func judged(t *testing.T, prefix string, p campaign.Plan) {
 	}
 }
 
-// again is the command that lets the same happen again.
-func again(test string, p campaign.Plan) string {
+// repeatCommand returns the command that repeats the campaign.
+func repeatCommand(test string, p campaign.Plan) string {
 	command := fmt.Sprintf("go -C lab test -count=1 -v -timeout 1h ./campaign -run '^%s$' -args -campaign=%v -campaign.stores=%s -campaign.seed=%#x",
 		strings.ReplaceAll(test, "/", "$/^"), *lasts, p.Store, p.Seed)
 	if *only != "" {
@@ -253,7 +252,7 @@ func again(test string, p campaign.Plan) string {
 	return command
 }
 
-// names are those of the faults, each with how often it happened.
+// names formats the faults, each with its count.
 func names(often map[string]int) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(often)) {

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// disk is a small file system of one campaign.
+// disk is a small file system for one campaign.
 type disk struct{ folder string }
 
-// diskSize is enough for the log of a SQLite file, which may have 64 MB where much is
-// written: a crowd filled 8 MB without any fault.
+// diskSize is enough for the log of a SQLite file, which may grow to 64 MB under many writes: a
+// crowd filled 8 MB without any fault.
 const diskSize = "size=80m"
 
-// newDisk mounts one, or returns nil where that is not allowed: only root may.
+// newDisk mounts a disk. It returns nil without the rights of root.
 func newDisk(t testing.TB) *disk {
 	t.Helper()
 	d := &disk{t.TempDir()}
@@ -33,7 +33,7 @@ func newDisk(t testing.TB) *disk {
 
 func (d *disk) filler() string { return filepath.Join(d.folder, "filler") }
 
-// fill leaves no room.
+// fill leaves no free space.
 func (d *disk) fill() error {
 	f, err := os.Create(d.filler())
 	if err != nil {
@@ -48,11 +48,11 @@ func (d *disk) fill() error {
 	return errors.Join(err, f.Close())
 }
 
-// free makes room again.
+// free removes the filling again.
 func (d *disk) free() error { return os.Remove(d.filler()) }
 
-// writable says whether it can be written to. Nobody may have a file of it open for
-// that.
+// writable switches between writable and read-only. No process may have a file open on the
+// disk.
 func (d *disk) writable(yes bool) error {
 	flags := uintptr(syscall.MS_REMOUNT | syscall.MS_RDONLY)
 	if yes {

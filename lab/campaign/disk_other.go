@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// disk is a small file system of one campaign: not on this system.
+// disk is a small file system for one campaign. This system has none.
 type disk struct{ folder string }
 
 func newDisk(testing.TB) *disk { return nil }

@@ -19,23 +19,23 @@ import (
 	"github.com/holdfast-go/holdfast/lab/proxy"
 )
 
-// fault is something that goes wrong for a while. It returns when all is well again.
+// fault is a fault that lasts for a while. run returns when it is over.
 type fault struct {
 	name string
-	// can says whether it can happen in this campaign; nil: in every one.
+	// can reports whether the fault is possible in this campaign; nil: in every one.
 	can func(c *campaign) bool
 	run func(c *campaign, lasts time.Duration) error
 }
 
 func onNetwork(c *campaign) bool { return !c.place.file && !c.place.direct }
 
-// by says that the server can fail in a way.
+// by reports whether the server has the methods T for a fault.
 func by[T any](c *campaign) bool {
 	_, can := c.place.server.(T)
 	return can
 }
 
-// network is a fault of the connections of some processes, or of all.
+// network returns a fault of the connections of some or all processes.
 func network(name string, f proxy.Fault) fault {
 	return fault{name, onNetwork, func(c *campaign, lasts time.Duration) error {
 		c.disturb(f, lasts)
@@ -44,7 +44,7 @@ func network(name string, f proxy.Fault) fault {
 }
 
 func (c *campaign) disturb(f proxy.Fault, lasts time.Duration) {
-	some := c.some()
+	some := c.randomPlaces()
 	for _, i := range some {
 		c.networks[i].Set(f)
 	}
@@ -54,8 +54,8 @@ func (c *campaign) disturb(f proxy.Fault, lasts time.Duration) {
 	}
 }
 
-// partition is a fault of the network between a client's host and the server's: packets
-// vanish one way, or both.
+// partition returns a fault of the network between the host of a client and the host of the
+// server: packets vanish in one direction or in both.
 func partition(name string, answers, requests bool) fault {
 	return fault{name, func(c *campaign) bool { return c.hosts != nil }, func(c *campaign, lasts time.Duration) (err error) {
 		server, client := c.hosts.Host(serverHost), c.hostOf(c.rnd.IntN(len(clientHosts)))
@@ -74,25 +74,25 @@ func partition(name string, answers, requests bool) fault {
 	}}
 }
 
-// Partitions are the faults of a network between hosts.
+// Partitions are the names of the faults of a network between hosts.
 var Partitions = []string{"answers do not reach a host", "requests do not leave a host", "a host is cut off"}
 
-// Faults that everybody meets every day.
+// Names of common faults.
 const (
 	Breaks = "connections break now and then"
 	Slow   = "the network is slow"
 )
 
-// StandsStill is the fault after which holders write too late.
+// StandsStill is the fault that makes holders write too late.
 const StandsStill = "a worker stands still"
 
-// LosesData is the fault after which a lock may be granted that is held.
+// LosesData is the fault after which the store may grant a lock that is held.
 const LosesData = "the server loses its data"
 
-// Killed is the fault that takes nothing from anybody else.
+// Killed is the fault that does not affect the locks of other processes.
 const Killed = "a worker is killed"
 
-// ServeIsCutOff is the fault of servers between processes and a store which they notice at
+// ServeIsCutOff is a fault of servers between processes and a store that the servers notice at
 // once.
 const ServeIsCutOff = "holdfast serve is cut off its store"
 
@@ -123,7 +123,7 @@ var faults = []fault{
 		}
 		c.pause(lasts)
 		if c.rnd.IntN(2) == 0 {
-			return nil // it stays as it is
+			return nil // leave it
 		}
 		return p.step(-by)
 	}},
@@ -135,7 +135,7 @@ var faults = []fault{
 	network("all vanishes", proxy.Silence),
 	network(Breaks, proxy.Rarely(5)),
 	{Slow, onNetwork, func(c *campaign, lasts time.Duration) error {
-		// A reply may come later than the margin that holders leave.
+		// A reply may take longer than the margin of holders.
 		c.disturb(proxy.Slow(time.Duration(c.rnd.Int64N(int64(c.plan.TTL/2)))), lasts)
 		return nil
 	}},
@@ -143,7 +143,7 @@ var faults = []fault{
 	partition(Partitions[1], false, true),
 	partition(Partitions[2], true, true),
 	{"no new connections", onNetwork, func(c *campaign, lasts time.Duration) error {
-		some := c.some()
+		some := c.randomPlaces()
 		for _, i := range some {
 			c.networks[i].Refuse()
 		}
@@ -161,13 +161,13 @@ var faults = []fault{
 	{"the server is killed", by[restarter], func(c *campaign, _ time.Duration) (err error) {
 		restart := func() { c.place.server.(restarter).Restart(c.t) }
 		if c.rnd.IntN(2) == 0 {
-			c.unreached(restart)
+			c.whileUnreachable(restart)
 			return nil
 		}
 		var restarted sync.WaitGroup
-		c.unreached(func() {
+		c.whileUnreachable(func() {
 			restarted.Go(restart)
-			err = c.listening() // and they meet it while it recovers
+			err = c.listening() // the processes may reach the server while it recovers
 		})
 		restarted.Wait()
 		return err
@@ -198,7 +198,7 @@ var faults = []fault{
 	{"the disk is read-only", by[*disk], readOnly},
 	{LosesData, by[forgetful], func(c *campaign, _ time.Duration) error {
 		from := history.Now()
-		c.unreached(func() {
+		c.whileUnreachable(func() {
 			c.place.server.(forgetful).Empty(c.t)
 			if c.place.prepare != nil {
 				c.place.prepare(c.t)
@@ -209,7 +209,7 @@ var faults = []fault{
 	}},
 }
 
-// listening waits until the server takes connections.
+// listening waits until the server accepts connections.
 func (c *campaign) listening() error {
 	server, err := url.Parse(c.place.url)
 	for limit := history.Now() + time.Minute; err == nil; {
@@ -225,15 +225,15 @@ func (c *campaign) listening() error {
 	return err
 }
 
-// unreached does something with the server while no process reaches it.
-func (c *campaign) unreached(do func()) {
+// whileUnreachable calls do while no process can reach the server.
+func (c *campaign) whileUnreachable(do func()) {
 	for _, n := range c.networks {
 		n.Refuse()
 	}
-	c.place.server.(stopper).Stop() // with the connections that there are
+	c.place.server.(stopper).Stop() // with its open connections
 	from := history.Now()
 	do()
-	if len(c.fronts) == 0 { // a server in between may send later what it was asked before
+	if len(c.fronts) == 0 { // a server in between may still send an earlier request later
 		c.away = append(c.away, history.Interval{From: from, To: history.Now()})
 	}
 	for _, n := range c.networks {
@@ -261,13 +261,13 @@ func starve(c *campaign, lasts time.Duration) (err error) {
 	c.pause(lasts)
 	for _, other := range others {
 		err = errors.Join(err, other.Process.Kill())
-		_ = other.Wait() // it was killed
+		_ = other.Wait() // killed
 	}
 	return err
 }
 
-// readOnly is a disk that nobody can write to after all processes have died. One that is
-// started then says why it cannot work.
+// readOnly makes the disk read-only after killing all processes. A process that starts then
+// must report why it cannot work.
 func readOnly(c *campaign, _ time.Duration) error {
 	for _, p := range c.processes {
 		if err := p.kill(); err != nil {
@@ -282,7 +282,7 @@ func readOnly(c *campaign, _ time.Duration) error {
 	if err != nil {
 		return err
 	}
-	p.killed = true // by the disk
+	p.killed = true // the disk ends it
 	select {
 	case <-p.ended:
 	case <-time.After(time.Minute):

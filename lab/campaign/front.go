@@ -16,11 +16,11 @@ type front struct {
 	store  *proxy.Network // nil: the store is a file
 }
 
-// fronts is how many servers there are in front of one store.
+// fronts is the number of servers in front of a store.
 const fronts = 2
 
-// served is a place that is reached through holdfast serve. A store that has lost its data
-// is another one for the servers and their callers, which refuse it: it never does.
+// served returns a place that processes reach through holdfast serve. Its store never loses its
+// data: servers and callers would refuse a store with other data.
 func served(open opener) opener {
 	return func(t testing.TB, resources []string) *place {
 		t.Helper()
@@ -45,8 +45,8 @@ type lasting struct {
 	freezer
 }
 
-// serve starts servers in front of the place if it is to be reached through them, and a
-// balancer in front of these.
+// serve starts the servers in front of the place and a balancer in front of them, if processes
+// reach the place through servers.
 func (c *campaign) serve() {
 	c.t.Helper()
 	if !c.place.served {
@@ -68,7 +68,7 @@ func (c *campaign) serve() {
 
 func isServed(c *campaign) bool { return len(c.fronts) > 0 }
 
-// someFronts are one of them, or all.
+// someFronts returns one of the servers, or all.
 func (c *campaign) someFronts() []*front {
 	if c.rnd.IntN(2) == 0 {
 		return c.fronts
@@ -98,12 +98,12 @@ func (c *campaign) freezeServe(lasts time.Duration) error {
 	for _, f := range some {
 		f.server.Thaw(c.t)
 	}
-	// What has waited reaches the store before anything happens to that.
+	// Let delayed requests reach the store before the next fault.
 	c.pause(c.plan.TTL)
 	return nil
 }
 
-// endServe ends a server as a new version of it does, while the others go on.
+// endServe restarts a server like an upgrade, while the others continue.
 func (c *campaign) endServe(time.Duration) error {
 	f := c.fronts[c.rnd.IntN(len(c.fronts))]
 	f.server.Terminate(c.t)
@@ -111,7 +111,7 @@ func (c *campaign) endServe(time.Duration) error {
 	return nil
 }
 
-// behindServe is a fault of the network between servers and their store.
+// behindServe returns a fault of the network between servers and their store.
 func behindServe(name string, faults ...proxy.Fault) fault {
 	can := func(c *campaign) bool { return len(c.fronts) > 0 && c.fronts[0].store != nil }
 	return fault{name, can, func(c *campaign, lasts time.Duration) error {

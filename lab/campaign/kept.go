@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/judge"
 )
 
-// kept is a history whose order was looked for in vain, for another search.
+// kept is a history for which no order was found in time, saved for another search.
 type kept struct {
 	Events []history.Event
 	Known  judge.Circumstances
 }
 
-// keep writes a history to the plan's folder for them, and says where it is.
+// keep writes a history to the plan's folder for histories, and reports its path.
 func (c *campaign) keep(k kept) error {
 	if c.plan.Histories == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 var keptFile = flag.String("campaign.history", "", "a history that a campaign has kept, for TestKept")
 
-// TestKept looks again for an order that was not found in time.
+// TestKept searches again for an order that was not found in time.
 func TestKept(t *testing.T) {
 	if *keptFile == "" {
 		t.Skip("looks for the order of the history that -campaign.history names")

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
-// The layouts of other programs have no URLs. Here they have those of MongoDB with their
-// names as the scheme.
+// The layouts of other programs have no URLs. In this test they have URLs of MongoDB, with
+// their names as the scheme.
 func init() {
 	for scheme, layout := range map[string]func(*mongo.Collection) *mongodoc.Store{
 		"mongodoc-flag": func(c *mongo.Collection) *mongodoc.Store { return mongodoc.NewFlag(c, nil) },

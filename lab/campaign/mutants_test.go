@@ -13,17 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/overlay"
 )
 
-// Clients and stores with a mistake in them break promises while those faults happen, and
-// the judge sees it: where nothing is found without the mistake, there was something to
-// find.
+// Clients and stores with a mistake break promises during these faults, and the judge detects
+// it. So its silence without a mistake means something.
 func TestMutants(t *testing.T) {
 	slow := func(p *campaign.Plan) { p.Only, p.Tasks, p.Lasts = []string{campaign.Slow}, 2*p.Tasks, 15*p.TTL }
-	// Many Clients wait for one resource, so that there are always places to pass.
+	// With many Clients waiting for one resource, there are always places to pass.
 	crowded := func(p *campaign.Plan) {
 		p.Only, p.Processes, p.Tasks, p.Resources, p.Lasts = []string{campaign.StandsStill}, 8, 2, 1, 5*p.TTL
-		p.Unordered = true // the search for an order of such grants, in vain, may take minutes
+		p.Unordered = true // searching in vain for an order of such grants may take minutes
 	}
-	// Servers are cut off for longer than a TTL, and holders go on renewing.
+	// Servers are cut off for longer than a TTL, and holders continue to renew.
 	unanswered := func(p *campaign.Plan) {
 		p.Only, p.Lasts, p.Unordered = []string{campaign.ServeIsCutOff}, 15*p.TTL, true
 	}
@@ -32,7 +31,7 @@ func TestMutants(t *testing.T) {
 		file, old, new string // of the root module
 		plan           func(p *campaign.Plan)
 		rules          []judge.Rule
-		serve          bool // the mistake is in holdfast serve, and not in the Client
+		serve          bool // the mistake is in holdfast serve instead of in the Client
 	}{
 		"the deadline counts from the reply": {
 			"redis", "internal/lease/lease.go", "l.renewAt = ls.Deadline(sent, lease)", "l.renewAt = ls.Deadline(now, lease)",
@@ -60,7 +59,7 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal("the mutant is out of date: ", err)
 			}
-			enoughOn(t, m.store)
+			needsFaultsOn(t, m.store)
 			p, texts := plan(t, m.store), map[string]string{path: text}
 			if m.serve {
 				p.Serve, err = command.Build(t.Context(), t.TempDir(), texts)
@@ -72,7 +71,7 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.plan(&p)
-			v := found(t, p, m.rules...)
+			v := wantViolation(t, p, m.rules...)
 			t.Logf("%s: caught by make faults, %s: %s", name, v.Rule, v.Text)
 		})
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/lab/linear"
 )
 
-// coarse is the resolution of the coarsest of the stores' clocks.
+// coarse is the coarsest resolution of the stores' clocks.
 const coarse = time.Millisecond
 
-// explained reports whether some order of decisions explains the events. Its errors are
-// those of linear.Explained, of each piece of the history.
+// explained reports whether some order of decisions explains the events. Its errors are those
+// of linear.Explained for each piece of the history.
 func explained(events []history.Event, c judge.Circumstances) (bool, error) {
 	var open error
 	for _, piece := range pieces(settled(events, c), c.Losses) {
@@ -36,12 +36,13 @@ func explained(events []history.Event, c judge.Circumstances) (bool, error) {
 	return open == nil, open
 }
 
-// quick is how soon the answer comes to a request that was sent just once.
+// quick is the longest time of a call that surely sent its request only once.
 const quick = 50 * time.Millisecond
 
-// settled are events that were decided before their answers. What has none has reached
-// the store a grace after nobody waited for it, or never will. A grant that came late may have
-// been refused before, and its place seen by others, if requests are sent again.
+// settled returns the events, each decided before its answer: a request without an answer
+// reaches the store within grace after its caller stopped waiting, or never. If requests are
+// resent, a slow grant gets another event without an answer, because an earlier copy of the
+// request may have been refused and given a place that others saw.
 func settled(events []history.Event, c judge.Circumstances) (all []history.Event) {
 	for _, e := range events {
 		if e.Outcome != history.Unknown {
@@ -66,9 +67,9 @@ func settled(events []history.Event, c judge.Circumstances) (all []history.Event
 	return all
 }
 
-// pieces are the events before, between and after the losses of data, each the history
-// of a store that was empty in the beginning. What can have been decided on both sides
-// of a loss is on both, without an answer.
+// pieces splits the events at the losses of data. Each piece is the history of a store that was
+// empty at first. An event that can have been decided on either side of a loss is in both
+// pieces, without an answer.
 func pieces(events []history.Event, losses []history.Interval) (all [][]history.Event) {
 	for i := range len(losses) + 1 {
 		before, after := history.Interval{From: math.MinInt64, To: math.MinInt64}, history.Interval{From: math.MaxInt64, To: math.MaxInt64}
@@ -85,7 +86,7 @@ func pieces(events []history.Event, losses []history.Interval) (all [][]history.
 			}
 			if e.Called <= before.To || e.Answered >= after.From {
 				if e.Outcome == history.Held || e.Outcome == history.Lost {
-					continue // on neither: it changed nothing
+					continue // leave it out: it changed nothing
 				}
 				e.Outcome = history.Unknown
 				e.Called, e.Answered = max(e.Called, before.From), min(e.Answered, after.To)
@@ -97,7 +98,7 @@ func pieces(events []history.Event, losses []history.Interval) (all [][]history.
 	return all
 }
 
-// requests are what stores were asked, as package linear understands it.
+// requests converts events for package linear.
 func requests(events []history.Event) ([]drivertest.Event, error) {
 	ops := map[history.Kind]drivertest.Op{
 		history.Acquire: drivertest.Acquire, history.Renew: drivertest.Renew, history.Release: drivertest.Release,
@@ -133,9 +134,8 @@ func requests(events []history.Event) ([]drivertest.Event, error) {
 	return found, nil
 }
 
-// orders are the places of all moments in their order. An answer and a call at the
-// same time may be in any order, so a call comes first: it began before that answer
-// was there, as far as anybody knows.
+// orders numbers the times of the events. An answer and a call at the same time may have either
+// order, so they get the same number, with which the call counts as first.
 func orders(events []history.Event) map[time.Duration]int {
 	var moments []time.Duration
 	for _, e := range events {

@@ -13,7 +13,7 @@ import (
 
 const second = time.Second
 
-// asked is a request about a hold of 10 s.
+// asked returns a request about a hold of 10 s.
 func asked(kind history.Kind, at time.Duration, who byte, outcome history.Outcome, token uint64) history.Event {
 	return history.Event{
 		Kind: kind, Resource: "r", LockID: string(who), HoldID: driver.HoldID{who}.String(), Token: token,
@@ -29,7 +29,7 @@ func refusedAt(at time.Duration) history.Event {
 	return asked(history.Acquire, at, 'b', history.Held, 0)
 }
 
-// unheard is an acquire without an answer, that nobody waited for in the end.
+// unheard returns an acquire whose caller stopped waiting without an answer.
 func unheard(at, until time.Duration) history.Event {
 	return late(asked(history.Acquire, at, 'a', history.Unknown, 0), until)
 }
@@ -39,7 +39,7 @@ func late(e history.Event, answered time.Duration) history.Event {
 	return e
 }
 
-// A request that a client library has sent twice was refused first, and its place seen.
+// A request that a client library has sent twice was refused first, and others saw its place.
 func TestOrderOfResent(t *testing.T) {
 	b, c := late(asked(history.Acquire, second, 'b', history.Done, 5), 3*second), asked(history.Acquire, 2*second, 'c', history.Held, 0)
 	b.Place, b.Fair, c.Place, c.Position = driver.PlaceID{7}.String(), true, driver.PlaceID{8}.String(), 1
@@ -51,7 +51,7 @@ func TestOrderOfResent(t *testing.T) {
 	}
 }
 
-// Each history that no order explains has a neighbour that some order does.
+// For each history without an order there is a similar one with an order.
 func TestOrder(t *testing.T) {
 	lost := []history.Interval{{From: 2 * second, To: 3 * second}}
 	a, b := grantedTo('a', 0, 1), grantedTo('b', 4*second, 5)

@@ -23,47 +23,46 @@ import (
 	"github.com/holdfast-go/holdfast/lab/proxy"
 )
 
-// place is where the locks of one campaign are.
+// place is the store of a campaign, with its servers.
 type place struct {
 	url      string // of the store
 	register register.Address
-	file     bool                                   // there is no network
-	direct   bool                                   // who connects is told addresses by the servers: no network can be put between
-	forgets  bool                                   // a copy that takes over may lack what was granted
-	clocked  bool                                   // two holds of one moment may have the same token
+	file     bool                                   // the store is a file: there is no network
+	direct   bool                                   // clients learn addresses from the servers: no network can be put between
+	forgets  bool                                   // a copy that takes over may lack some grants
+	clocked  bool                                   // two holds of the same moment may have the same token
 	served   bool                                   // processes reach it through holdfast serve
-	server   any                                    // that can fail in the ways below; nil: there is none
-	records  func(ctx context.Context) (int, error) // how many the store has
-	// prepare makes what an empty server needs, but for what stores make when they are
-	// opened; nil: nothing.
+	server   any                                    // implements some of the interfaces below; nil: cannot fail
+	records  func(ctx context.Context) (int, error) // counts the records in the store
+	// prepare creates what an empty server needs in addition to what stores create when they
+	// are opened; nil: nothing.
 	prepare func(t testing.TB)
 }
 
 // stopper is a server that can be killed.
 type stopper interface{ Stop() }
 
-// restarter is a server that can be killed and started again with its data.
+// restarter is a server that can be killed and restarted with its data.
 type restarter interface{ Restart(t testing.TB) }
 
-// freezer is a server that can stand still.
+// freezer is a server that can be suspended.
 type freezer interface {
 	Freeze(t testing.TB)
 	Thaw(t testing.TB)
 }
 
-// forgetful is a server that can lose its data, those of the registers as well.
+// forgetful is a server that can lose its data, including that of the registers.
 type forgetful interface{ Empty(t testing.TB) }
 
-// replicated are servers of which a copy can take the place of the one that takes the
-// writes.
+// replicated is a group of servers in which a copy can take over from the primary.
 type replicated interface {
-	// FailOver kills that one, and returns when a copy has taken its place.
+	// FailOver kills the primary, and returns when a copy has taken over.
 	FailOver(t testing.TB)
-	// Rejoin starts it again, and returns when it is a copy that has all.
+	// Rejoin starts the killed server again, and returns when it is a complete copy.
 	Rejoin(t testing.TB)
 }
 
-// emulator keeps its data in memory: to be started again is to lose them.
+// emulator keeps its data in memory: a restart loses them.
 type emulator struct {
 	freezer
 	stopper
@@ -73,7 +72,7 @@ type emulator struct {
 // Empty implements forgetful.
 func (e emulator) Empty(t testing.TB) { e.restart(t) }
 
-// through is the store's URL for a process behind a network.
+// through returns the store's URL for a process behind a network.
 func (p *place) through(t testing.TB, n *proxy.Network) string {
 	t.Helper()
 	if p.file || p.direct {
@@ -110,12 +109,12 @@ var places = map[string]opener{
 		return &place{url: s.URL, direct: true, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, prepare: prepare}
 	},
 	"redis-sentinel": func(t testing.TB, _ []string) *place {
-		// The register is the one behind HTTP: one in a server that forgets would forget
-		// the tokens, too.
+		// Only the register behind HTTP is used: a register in a server that forgets would
+		// forget the tokens too.
 		s := engines.NewRedisSentinel(t)
 		return &place{url: s.URL, direct: true, forgets: true, server: s}
 	},
-	// The only replica has all that counted, and is what takes over.
+	// The only replica has every confirmed write, and takes over.
 	"redis-sentinel-replica": func(t testing.TB, _ []string) *place {
 		s := engines.NewRedisSentinel(t)
 		return &place{url: s.URL + "&replicas=1&replica_timeout=300ms", direct: true, server: s}
@@ -220,7 +219,7 @@ func search(t testing.TB, s *engines.SearchServer, resources []string) *place {
 	return &place{url: store, register: register.Address{Kind: "search", URL: data}, server: s, prepare: prepare}
 }
 
-// initialize makes what a store needs on an empty server.
+// initialize creates what a store needs on an empty server.
 func initialize(t testing.TB, url string) {
 	t.Helper()
 	s, err := driver.Open(t.Context(), url)
@@ -232,7 +231,7 @@ func initialize(t testing.TB, url string) {
 	}
 }
 
-// layout opens the place of a store in MongoDB that has documents of another layout.
+// layout opens a place for a store in MongoDB with documents of another layout.
 func layout(scheme string, clocked bool) func(t testing.TB, resources []string) *place {
 	return func(t testing.TB, resources []string) *place {
 		t.Helper()
@@ -251,7 +250,7 @@ func mongoDB(t testing.TB, resources []string) *place {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer client.Disconnect(t.Context()) //nolint:errcheck // it was for a moment
+		defer client.Disconnect(t.Context()) //nolint:errcheck // a client for a moment
 		if err := register.PrepareMongo(t.Context(), client.Database("campaign"), resources); err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +261,7 @@ func mongoDB(t testing.TB, resources []string) *place {
 		if err != nil {
 			return 0, err
 		}
-		defer client.Disconnect(ctx) //nolint:errcheck // it was for a moment
+		defer client.Disconnect(ctx) //nolint:errcheck // a client for a moment
 		n, err := client.Database("campaign").Collection("locks").CountDocuments(ctx, bson.D{})
 		return int(n), err
 	}

@@ -20,18 +20,18 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/worker"
 )
 
-// process is a worker that runs.
+// process is a worker process.
 type process struct {
 	number  int
-	place   int    // of those that run at the same time
-	journal string // or what it used
+	place   int    // index among the processes that run at the same time
+	journal string // or the file with its samples
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	said    bytes.Buffer
 	killed  bool
 	ended   chan struct{}
-	err     error         // of its end, once ended is closed
-	at      time.Duration // of it, likewise
+	err     error         // how it ended, once ended is closed
+	at      time.Duration // when it ended, likewise
 }
 
 // start runs a command as a worker.
@@ -64,7 +64,7 @@ func start(command []string, folder string, place int, c worker.Config) (*proces
 	return p, nil
 }
 
-// step moves its wall clock.
+// step moves the process's wall clock.
 func (p *process) step(by time.Duration) error {
 	_, err := fmt.Fprintln(p.stdin, by)
 	return err
@@ -72,7 +72,7 @@ func (p *process) step(by time.Duration) error {
 
 func (p *process) signal(s syscall.Signal) error { return p.command.Process.Signal(s) }
 
-// kill ends it without a warning.
+// kill kills the process.
 func (p *process) kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// finish tells it to end, and waits until it has.
+// finish tells the process to end, and waits until it has.
 func (p *process) finish(limit time.Duration) error {
 	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
@@ -91,7 +91,7 @@ func (p *process) finish(limit time.Duration) error {
 	case <-p.ended:
 		return p.err
 	case <-time.After(limit):
-		_ = p.signal(syscall.SIGQUIT) // it says where it stands
+		_ = p.signal(syscall.SIGQUIT) // prints its goroutines
 		<-p.ended
 		return errors.New("it did not end")
 	}

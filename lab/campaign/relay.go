@@ -13,18 +13,18 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/hosts"
 )
 
-// The hosts, if there are several. Processes are on those of clients in turn.
+// The names of the hosts, if there are several. Processes are on the hosts of clients in turn.
 const serverHost = "server"
 
 var clientHosts = []string{"one", "two"}
 
-// hostOf is where the process of a place is.
+// hostOf returns the host of a process at a place.
 func (c *campaign) hostOf(place int) *hosts.Host {
 	return c.hosts.Host(clientHosts[place%len(clientHosts)])
 }
 
-// reach is how processes reach what a URL names on the loopback interface, which only
-// the server's host has if there are several.
+// reach returns the URL at which processes reach a server on the loopback interface, which with
+// several hosts only the server's host has.
 func (c *campaign) reach(rawURL string) string {
 	c.t.Helper()
 	u, err := url.Parse(rawURL)
@@ -46,7 +46,7 @@ func (c *campaign) reach(rawURL string) string {
 	return u.String()
 }
 
-// relay passes on what connections to a listener bring, until the test ends.
+// relay forwards the connections of a listener to the target until the test ends.
 func relay(t testing.TB, l net.Listener, target string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &relays{ctx: ctx, open: make(map[net.Conn]bool)}
@@ -76,7 +76,7 @@ type relays struct {
 	open    map[net.Conn]bool
 }
 
-// serve ends when either side does.
+// serve forwards one connection until either side ends.
 func (r *relays) serve(near net.Conn, target string) {
 	defer near.Close()
 	far, err := new(net.Dialer).DialContext(r.ctx, "tcp", target)
@@ -91,7 +91,7 @@ func (r *relays) serve(near net.Conn, target string) {
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		r.running.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // either side may break it off
+			_, _ = io.Copy(way[0], way[1]) // either side may cut it
 			done <- struct{}{}
 		})
 	}
@@ -115,7 +115,7 @@ func (r *relays) drop(conns ...net.Conn) {
 	}
 }
 
-// end ends all of them.
+// end ends all connections.
 func (r *relays) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/worker"
 )
 
-// samples are those of the processes that ran from the first to the last moment.
+// samples returns the samples of the processes that ran from start to end.
 func (c *campaign) samples() (all [][]worker.Sample, err error) {
 	for _, p := range c.processes {
 		one, readErr := readSamples(p.journal)

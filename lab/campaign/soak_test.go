@@ -18,14 +18,14 @@ import (
 
 var soak = flag.Duration("soak", 0, "how long processes work that must not grow; 0: TestSoak is skipped")
 
-// use is something that must not grow.
+// use is a resource whose usage must not grow.
 type use struct {
 	name  string
 	of    func(worker.Sample) int
-	slack int // of no matter
+	slack int // growth that is ignored
 }
 
-// grew compares the second quarter of a process's time with the last one.
+// grew compares the second quarter of a process's samples with the last one.
 func (u use) grew(samples []worker.Sample) (before, after int, grew bool) {
 	quarter := len(samples) / 4
 	before, after = median(samples[quarter:2*quarter], u.of), median(samples[len(samples)-quarter:], u.of)
@@ -39,9 +39,8 @@ var uses = []use{
 	{"resident memory, KB", func(s worker.Sample) int { return s.Resident / 1024 }, 8 << 10},
 }
 
-// Two hundred workers take locks in four stores, over connections that break now and
-// then, and what they use in the last quarter of the time is what they used in the
-// second one.
+// Two hundred workers take locks in four stores, over connections that break from time to time.
+// They use no more in the last quarter of the time than in the second.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("takes its time; run make soak")
@@ -66,13 +65,13 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// soaked is what becomes a table.
+// soaked collects the lines of a table.
 type soaked struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// add compares the quarters of each process, and notes the largest of them.
+// add compares the quarters of each process, and adds the largest values to the table.
 func (s *soaked) add(t *testing.T, o report.Run) {
 	t.Helper()
 	if len(o.Samples) == 0 {
@@ -110,7 +109,7 @@ func median(samples []worker.Sample, of func(worker.Sample) int) int {
 	return values[len(values)/2]
 }
 
-// A process that leaks is noticed, whatever it leaks, and one that does not is not.
+// The check detects a leak of each kind, and no leak without one.
 func TestGrowth(t *testing.T) {
 	var leaks, stays []worker.Sample
 	for i := range 100 {

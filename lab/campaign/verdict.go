@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/judge"
 )
 
-// judge finds the promises that were broken. The first violation of each comes with the
-// shortest history that shows it.
+// judge returns the broken promises. The first violation of each rule has the shortest history
+// that shows it.
 func (c *campaign) judge(events []history.Event) []judge.Violation {
 	circumstances := judge.Circumstances{
 		Grace: c.grace(), Slack: c.grace(), Clocked: c.place.clocked, Resent: strings.HasPrefix(c.place.url, "elasticsearch"), Away: c.away, Losses: c.losses,
@@ -32,14 +32,13 @@ func (c *campaign) judge(events []history.Event) []judge.Violation {
 		}
 	}
 	if c.plan.Unordered || c.place.clocked || c.place.forgets {
-		// No order explains a token that comes twice, nor a copy that lacks some of what
-		// was decided.
+		// No order explains repeated tokens, or a copy that lacks some decisions.
 		return found
 	}
 	return append(found, c.order(events, circumstances)...)
 }
 
-// order looks for an order of decisions, apart from all that package judge does.
+// order searches for an order of decisions, independently of package judge.
 func (c *campaign) order(events []history.Event, known judge.Circumstances) []judge.Violation {
 	ok, err := explained(events, known)
 	switch {

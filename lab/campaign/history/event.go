@@ -1,6 +1,3 @@
-// Package history is what the processes of a fault campaign saw of their locks: each
-// call before it is made and each answer after it came, on a clock that all processes
-// of a machine share. It does not judge what they saw.
 package history
 
 import (
@@ -8,13 +5,13 @@ import (
 	"time"
 )
 
-// Kind is what an Event is about.
+// Kind is the kind of an Event.
 type Kind string
 
-// The kinds. The first three are requests to a store. Believe is a holder that goes by
-// its lock, until Until or until the answer: then it knows better, or has it no more.
-// Wait is a Lock that was to give up by Until. Write is one of the data that the lock
-// protects, with its token; it is Lost if the place that was written to refused it.
+// The kinds. The first three are requests to a store. Believe means that a holder relies on its
+// lock, until Until or until the answer, whichever is earlier. Wait is a Lock that has to give
+// up by Until. Write is a write of the protected data with the lock's token; it is Lost if the
+// register refused it.
 const (
 	Acquire Kind = "acquire"
 	Renew   Kind = "renew"
@@ -24,11 +21,11 @@ const (
 	Write   Kind = "write"
 )
 
-// Outcome is what became of it.
+// Outcome is the result of a call.
 type Outcome string
 
-// The outcomes. Done is a grant, a renewal, a release, a lock. What has no answer at
-// all, because its process died, is Unknown too.
+// The outcomes. Done is a grant, a renewal, a release or a lock. The outcome is also Unknown if
+// there is no answer because the process died.
 const (
 	Done    Outcome = "done"
 	Held    Outcome = "held"
@@ -39,7 +36,7 @@ const (
 // Forever is a TTL without an end.
 const Forever = time.Duration(1<<63 - 1)
 
-// Interval is a time that began and ended, since the machine has started.
+// Interval is a period of time. Times count from the start of the machine.
 type Interval struct{ From, To time.Duration }
 
 // Event is a call and its answer.
@@ -47,37 +44,37 @@ type Event struct {
 	Process  int    `json:"process"`
 	Kind     Kind   `json:"kind"`
 	Resource string `json:"resource"`
-	Register string `json:"register,omitempty"` // that was written to
+	Register string `json:"register,omitempty"` // the register of a write
 	LockID   string `json:"lock_id"`
 	HoldID   string `json:"hold_id,omitempty"`
 	Token    uint64 `json:"token,omitempty"`
 	Shared   bool   `json:"shared,omitempty"`
 	Limit    int    `json:"limit,omitempty"` // of shared holds; 0: none
-	// TTL is what is asked for; Delay is the takeover delay.
+	// TTL is the requested TTL, Delay the takeover delay.
 	TTL   time.Duration `json:"ttl,omitempty"`
 	Delay time.Duration `json:"delay,omitempty"`
-	// Called and Answered enclose the moment at which the store decided, since the
-	// machine has started. Of what is Unknown, Answered is when nobody waited for the
-	// answer any more.
+	// The store decided between Called and Answered. If the outcome is Unknown, Answered is
+	// when the caller stopped waiting for the answer. Times count from the start of the
+	// machine.
 	Called   time.Duration `json:"called"`
 	Answered time.Duration `json:"answered"`
 	Until    time.Duration `json:"until,omitempty"`
 	Outcome  Outcome       `json:"outcome"`
-	// BySelf says that the lock ID that was refused holds the resource itself.
+	// BySelf means that the refused lock ID itself holds the resource.
 	BySelf bool `json:"by_self,omitempty"`
-	// Place is that of an acquire that waits, or the one that a release gives up. Fair says
-	// that nobody may pass it.
+	// Place is the place of a waiting acquire, or the place that a release gives up. If Fair,
+	// no other request may pass it.
 	Place string `json:"place,omitempty"`
 	Fair  bool   `json:"fair,omitempty"`
-	// Position is that of a refusal: how many are ahead in the queue, or -1. Behind says
-	// that there are some.
+	// Position is the number of waiters ahead that a refusal reported, or -1. Behind means that
+	// it reported waiters ahead.
 	Position int  `json:"position,omitempty"`
 	Behind   bool `json:"behind,omitempty"`
-	// Why is the error of what is not Done.
+	// Why is the error, unless the outcome is Done.
 	Why string `json:"why,omitempty"`
 }
 
-// Resources are those that the events are about, sorted.
+// Resources returns the resources of the events, sorted.
 func Resources(events []Event) (names []string) {
 	for _, e := range events {
 		names = append(names, e.Resource)

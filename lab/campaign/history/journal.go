@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Journal is the file of one process. Each line is written at once, so that what it
-// says outlives the process. It can be used by any number of goroutines. Nil notes
+// Journal is the file with the events of one process. Each line is written at once, so that it
+// outlives the process. Any number of goroutines may use a Journal. A nil Journal records
 // nothing.
 type Journal struct {
 	process int
@@ -23,13 +23,13 @@ type Journal struct {
 	err     error
 }
 
-// line is what is known at a call, or at its answer.
+// line is a call or an answer.
 type line struct {
 	Call  int   `json:"call"`
 	Event Event `json:"event"`
 }
 
-// Create makes the journal of a process.
+// Create creates the journal of a process.
 func Create(path string, process int) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -38,8 +38,8 @@ func Create(path string, process int) (*Journal, error) {
 	return &Journal{process: process, file: file}, nil
 }
 
-// Call notes that something begins now. The function that it returns notes how it
-// ended, and is called once, with what is known by then.
+// Call records the call of an event. Call the returned function once, with the completed event,
+// to record the answer.
 func (j *Journal) Call(e Event) (answer func(Event)) {
 	if j == nil {
 		return func(Event) {}
@@ -66,16 +66,16 @@ func (j *Journal) write(l line) {
 	j.err = errors.Join(j.err, err)
 }
 
-// Close returns what went wrong with the journal.
+// Close closes the file, and returns any earlier error of the journal.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return errors.Join(j.err, j.file.Close())
 }
 
-// Read returns the events of a journal whose process ended at a time. What had no
-// answer by then is Unknown. A last line that is cut off is left out, and a process that
-// was killed before it made its journal has no events.
+// Read returns the events of a journal whose process ended at the given time. Events without an
+// answer are Unknown. Read ignores an incomplete last line, and returns no events if the
+// process was killed before it created its journal.
 func Read(path string, ended time.Duration) ([]Event, error) {
 	text, err := os.ReadFile(path)
 	switch {
@@ -98,7 +98,7 @@ func Read(path string, ended time.Duration) ([]Event, error) {
 
 func parse(text []byte) (events []Event, err error) {
 	lines := bufio.NewReader(bytes.NewReader(text))
-	at := make(map[int]int) // of a call, in events
+	at := make(map[int]int) // index of each call in events
 	for n := 1; ; n++ {
 		raw, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {

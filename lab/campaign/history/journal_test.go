@@ -44,7 +44,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A process may be killed before it makes its journal.
+// A process may be killed before it creates its journal.
 func TestMissingJournal(t *testing.T) {
 	if events, err := history.Read(filepath.Join(t.TempDir(), "none"), 0); err != nil || len(events) != 0 {
 		t.Errorf("read %+v, %v", events, err)

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is how long the machine has been up, alike for all its processes. It goes on
-// while a process stands still, and no wall clock moves it.
+// Now returns the time since the start of the machine, the same for all its processes. It goes
+// on while a process is stopped, and does not depend on the wall clock.
 func Now() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		panic(err) // every kernel that Go runs on has it
+		panic(err) // every kernel that Go supports has this clock
 	}
 	return time.Duration(now.Nano())
 }

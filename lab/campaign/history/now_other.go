@@ -4,6 +4,6 @@ package history
 
 import "time"
 
-// Now is a time that is alike for all processes of the machine, as long as nobody
-// moves its wall clock.
+// Now returns a time that is the same for all processes of the machine, as long as its wall
+// clock is not set.
 func Now() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -1,6 +1,6 @@
-// Package hosts makes hosts in small: network namespaces with an address each, and one
-// more that routes between them and can drop what one of them sends to another. They
-// are machines as far as the network is concerned, and nothing else is.
+// Package hosts makes small hosts for fault campaigns: network namespaces with an address each,
+// and a router namespace between them that can drop packets from one host to another. Only
+// their networks are separate: they share processes and files.
 //
 // It needs Linux, the command ip and the rights of root.
 package hosts
@@ -10,35 +10,36 @@ import (
 	"testing"
 )
 
-// Network is some hosts.
+// Network is a group of hosts with a router.
 type Network struct {
 	router string // the name of its namespace
 	hosts  map[string]*Host
 }
 
-// Host is one of them.
+// Host is a host of a Network.
 type Host struct {
 	Address   string
 	namespace string
-	link      string // to it, on the router
+	link      string // the router's link to the host
 }
 
-// New makes hosts that end with the test. A machine that allows none is an error.
+// New makes hosts that end with the test. It returns an error if the machine does not allow
+// that.
 func New(t testing.TB, names ...string) (*Network, error) { return newNetwork(t, names) }
 
-// Host is the one with that name.
+// Host returns the host with the name.
 func (n *Network) Host(name string) *Host { return n.hosts[name] }
 
-// Command is what runs a command on the host, as the same process.
+// Command returns the command line that runs a command on the host, in the same process.
 func (h *Host) Command(command ...string) []string {
 	return append([]string{"ip", "netns", "exec", h.namespace}, command...)
 }
 
-// Listen listens at the host's address. The listener is this process's, wherever its
-// goroutines run.
+// Listen listens at the host's address. The listener belongs to this process, and any goroutine
+// may use it.
 func (h *Host) Listen() (net.Listener, error) { return h.listen() }
 
-// Drop lets all vanish that one host sends to another. What the other sends arrives.
+// Drop drops all packets from one host to another. Packets in the other direction arrive.
 func (n *Network) Drop(from, to *Host) error { return n.rule("add", from, to) }
 
 // Pass ends Drop.

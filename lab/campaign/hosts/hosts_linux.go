@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of all namespaces. After it comes the ID of the process that
-// has made one.
+// prefix is the start of the names of all namespaces. The ID of the process that made the
+// namespace follows.
 const prefix = "holdfast-"
 
 func newNetwork(t testing.TB, names []string) (n *Network, err error) {
@@ -61,7 +61,7 @@ func newNetwork(t testing.TB, names []string) (n *Network, err error) {
 	return n, nil
 }
 
-// sweep deletes the namespaces of processes that are gone.
+// sweep deletes the namespaces of processes that have ended.
 func sweep() error {
 	return remove(func(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
@@ -69,7 +69,7 @@ func sweep() error {
 // sweepOf deletes the namespaces of a process.
 func sweepOf(pid int) error { return remove(func(of int) bool { return of == pid }) }
 
-// remove deletes the namespaces whose makers are such.
+// remove deletes the namespaces of the processes that of selects.
 func remove(of func(pid int) bool) error {
 	list, err := run("netns", "list")
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *Host) listen() (l net.Listener, err error) {
 	return l, err
 }
 
-// listenHere moves this thread to the host.
+// listenHere moves this thread to the host, and listens there.
 func (h *Host) listenHere() (net.Listener, error) {
 	namespace, err := os.Open("/run/netns/" + h.namespace)
 	if err != nil {

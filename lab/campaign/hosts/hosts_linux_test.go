@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/hosts"
 )
 
-// TestMain is also the program that a host runs: it connects to the address in a
-// variable and says what it reads.
+// TestMain is also the program that runs on a host: it connects to the address in an
+// environment variable and prints what it reads.
 func TestMain(m *testing.M) {
 	if address := os.Getenv("HOLDFAST_DIAL"); address != "" {
 		os.Exit(read(address))

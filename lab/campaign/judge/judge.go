@@ -1,12 +1,12 @@
-// Package judge finds out whether what the processes of a fault campaign saw can have
-// happened with locks that keep their promises. It compares intervals of time, and
-// shares no code with what grants locks, nor with the search for an order of decisions
-// in package linear: a fault in one of them does not hide from the other.
+// Package judge checks the history of a fault campaign: could it have happened with locks that
+// keep their promises? It compares intervals of time. It shares no code with the stores, and
+// none with package linear, which searches for an order of decisions: a mistake in one of them
+// is found by the others.
 //
-// It goes by what is certain: a hold lives for certain from the answer that granted
-// it until its TTL after the call, or the call that renewed it, has passed. So it
-// blames nobody wrongly however slow a network is, as long as the store's clock goes
-// as fast as that of the processes.
+// It reports only what is certain. A hold surely lives from the answer that granted it until
+// its TTL has passed since the call that acquired or last renewed it. So a slow network never
+// leads to a wrong report, as long as the store's clock is as fast as the clock of the
+// processes.
 package judge
 
 import (
@@ -18,55 +18,54 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/history"
 )
 
-// Rule is a promise.
+// Rule is a promise of locks.
 type Rule string
 
 // The rules.
 const (
-	Exclusion Rule = "exclusion" // nothing is granted while what excludes it lives or blocks
+	Exclusion Rule = "exclusion" // no grant while an excluding hold lives or blocks
 	Limits    Rule = "limit"     // no more shared holds than the limit
 	Tokens    Rule = "token"     // tokens rise
-	Orphans   Rule = "orphan"    // what nobody holds is not refused
-	Beliefs   Rule = "belief"    // no two go by locks that exclude one another
-	Waiters   Rule = "waiter"    // who waits is served or gives up in time
-	Turns     Rule = "turn"      // nobody passes a fair waiter that came before
-	Writes    Rule = "write"     // nothing is written with a token lower than one that has been written
-	Order     Rule = "order"     // the store's answers are those of some order of decisions; judged by package linear
+	Orphans   Rule = "orphan"    // no refusal without a holder
+	Beliefs   Rule = "belief"    // no two holders rely on excluding locks at the same time
+	Waiters   Rule = "waiter"    // a waiter is served or gives up in time
+	Turns     Rule = "turn"      // no grant passes a fair waiter that came before
+	Writes    Rule = "write"     // no write with a token lower than one that has been written
+	Order     Rule = "order"     // some order of decisions explains the store's answers; checked by package linear
 )
 
-// Violation is a broken promise and the events that show it.
+// Violation is a broken promise with the events that show it.
 type Violation struct {
 	Rule   Rule
 	Text   string
 	Events []history.Event
 }
 
-// Circumstances are what the promises depend on.
+// Circumstances are the conditions of a campaign that the promises depend on.
 type Circumstances struct {
-	// Grace is how long after nobody waits for it a request may still reach the
-	// store.
+	// Grace is how long a request may still reach the store after its caller has stopped
+	// waiting.
 	Grace time.Duration
-	// Slack is how late a waiter may be.
+	// Slack is how late a waiter may give up.
 	Slack time.Duration
-	// Away is when nothing reached the store: what somebody waited for until then at
-	// most was decided before, or never.
+	// Away are the times in which no request reached the store. A request whose caller stopped
+	// waiting during such a time was decided before it, or never.
 	Away []history.Interval
-	// Losses are when the store lost its data, at a moment in each that nobody knows.
-	// Nothing is known to live beyond one, and beliefs may be wrong; tokens rise all the
-	// same.
+	// Losses are periods in each of which the store lost its data, at an unknown moment. No
+	// hold surely survives one, and holders may wrongly rely on their locks afterwards; tokens
+	// must rise all the same.
 	Losses []history.Interval
-	// Clocked says that holds of one moment may have the same token.
+	// Clocked means that holds of the same moment may have the same token.
 	Clocked bool
-	// Register is one that loses its data with the store; "": none does.
+	// Register is the kind of the register that loses its data with the store; "": none.
 	Register string
-	// Resent says that a client library sends a request without an answer again, within one
-	// call.
+	// Resent means that a client library repeats a request without an answer, within one call.
 	Resent bool
-	// Killed says which processes were killed, by their number.
+	// Killed contains the killed processes, by their numbers.
 	Killed map[int]bool
 }
 
-// Violations are the promises that were broken.
+// Violations returns the broken promises.
 func Violations(events []history.Event, c Circumstances) (found []Violation) {
 	byResource := spans(events, c)
 	for _, resource := range history.Resources(events) {
@@ -89,8 +88,7 @@ func Violations(events []history.Event, c Circumstances) (found []Violation) {
 	return append(found, writes(events, c)...)
 }
 
-// during reports whether the decision to grant s was surely made while other was
-// granted and stood in the way.
+// during reports whether s was surely granted while other was granted and blocked it.
 func (s *span) during(other *span) bool {
 	return other.granted && other.answered <= s.called && s.answered < other.blocksUntil()
 }
@@ -148,7 +146,7 @@ func tokens(all []*span, clocked bool) (found []Violation) {
 	return found
 }
 
-// orphans finds refusals for which nothing can have been the cause.
+// orphans finds refusals without a possible cause.
 func orphans(resource string, all []*span, events []history.Event, c Circumstances) (found []Violation) {
 	places := queue(resource, events, c)
 	for _, e := range inOrder(events, history.Acquire) {
@@ -163,7 +161,7 @@ func orphans(resource string, all []*span, events []history.Event, c Circumstanc
 			shared++
 			cause = cause || !s.first.Shared || !e.Shared || s.first.LockID == e.LockID || s.first.Limit != e.Limit
 		}
-		// A waiter ahead counts as a holder.
+		// A waiter ahead counts like a holder.
 		cause = cause || e.Behind && slices.ContainsFunc(places, func(p *place) bool { return p.id != e.Place && p.mayLive(e) })
 		if !cause && (e.Limit == 0 || shared < e.Limit) {
 			found = append(found, Violation{
@@ -174,10 +172,10 @@ func orphans(resource string, all []*span, events []history.Event, c Circumstanc
 	return found
 }
 
-// beliefs finds holders who went by their locks at the same time.
+// beliefs finds holders that relied on their locks at the same time.
 func beliefs(events []history.Event, c Circumstances) (found []Violation) {
 	all := inOrder(events, history.Believe)
-	asked := make(map[string]time.Duration) // when each hold was
+	asked := make(map[string]time.Duration) // first request for each hold
 	for _, e := range inOrder(events, history.Acquire) {
 		if _, again := asked[e.HoldID]; !again {
 			asked[e.HoldID] = e.Called
@@ -194,7 +192,7 @@ func beliefs(events []history.Event, c Circumstances) (found []Violation) {
 			}
 			if !c.lost(from, b.Called) {
 				found = append(found, Violation{
-					Beliefs, fmt.Sprintf("%s went by its lock until %v, and %s by its own from %v", a.LockID, min(a.Until, a.Answered), b.LockID, b.Called),
+					Beliefs, fmt.Sprintf("%s relied on its lock until %v, and %s on its own from %v", a.LockID, min(a.Until, a.Answered), b.LockID, b.Called),
 					[]history.Event{a, b},
 				})
 			}
@@ -203,7 +201,7 @@ func beliefs(events []history.Event, c Circumstances) (found []Violation) {
 	return found
 }
 
-// waiters finds those who waited for longer than they were to.
+// waiters finds waiters that waited for too long.
 func waiters(events []history.Event, c Circumstances) (found []Violation) {
 	for _, e := range inOrder(events, history.Wait) {
 		if c.Killed[e.Process] && e.Outcome == history.Unknown {
@@ -211,7 +209,7 @@ func waiters(events []history.Event, c Circumstances) (found []Violation) {
 		}
 		if late := e.Answered - e.Until; late > c.Slack || e.Outcome == history.Unknown {
 			found = append(found, Violation{
-				Waiters, fmt.Sprintf("%s waited for %v, %v longer than it was to: %s", e.LockID, e.Answered-e.Called, late, cmp.Or(e.Why, string(e.Outcome))),
+				Waiters, fmt.Sprintf("%s waited for %v, %v longer than allowed: %s", e.LockID, e.Answered-e.Called, late, cmp.Or(e.Why, string(e.Outcome))),
 				[]history.Event{e},
 			})
 		}
@@ -219,7 +217,7 @@ func waiters(events []history.Event, c Circumstances) (found []Violation) {
 	return found
 }
 
-// writes finds those that came after one with a higher token and were not refused.
+// writes finds accepted writes that came after one with a higher token.
 func writes(events []history.Event, c Circumstances) (found []Violation) {
 	type place struct{ register, resource string }
 	byPlace := make(map[place][]history.Event)
@@ -230,7 +228,7 @@ func writes(events []history.Event, c Circumstances) (found []Violation) {
 	}
 	for at, accepted := range byPlace {
 		for i, e := range accepted {
-			var highest history.Event // of those that were answered before
+			var highest history.Event // among writes answered before
 			for _, before := range accepted[:i] {
 				forgotten := at.register == c.Register && c.lost(before.Called, e.Answered)
 				if before.Answered < e.Called && before.Token > highest.Token && !forgotten {
@@ -248,7 +246,7 @@ func writes(events []history.Event, c Circumstances) (found []Violation) {
 	return found
 }
 
-// lost reports whether data were lost in that time.
+// lost reports whether the store lost data in that time.
 func (c Circumstances) lost(from, to time.Duration) bool {
 	return slices.ContainsFunc(c.Losses, func(l history.Interval) bool { return l.To >= from && l.From <= to })
 }

@@ -14,7 +14,7 @@ const (
 	ms = time.Millisecond
 )
 
-// event is one of 2 ms about a hold of 10 s.
+// event returns an event of 2 ms about a hold of 10 s.
 func event(kind history.Kind, at time.Duration, who string, outcome history.Outcome, token uint64) history.Event {
 	return history.Event{
 		Kind: kind, Resource: "r", LockID: who, HoldID: "hold of " + who, Token: token,
@@ -48,13 +48,13 @@ func shared(e history.Event, limit int) history.Event {
 	return e
 }
 
-// placed is the event with the place of a waiter.
+// placed returns the event with the place of a waiter.
 func placed(e history.Event, who string) history.Event {
 	e.Place, e.Fair = "place of "+who, true
 	return e
 }
 
-// queued is a refusal of a fair waiter, which has a place then.
+// queued returns a refusal of a fair waiter, which then has a place.
 func queued(at time.Duration, who string) history.Event { return placed(refused(at, who), who) }
 
 func behind(e history.Event) history.Event {
@@ -85,7 +85,7 @@ func lossAt(at time.Duration) []history.Interval {
 	return []history.Interval{{From: at, To: at + 100*ms}}
 }
 
-// awayAt are circumstances in which nothing reaches the store for a second.
+// awayAt returns circumstances in which no request reaches the store for a second.
 func awayAt(at time.Duration) judge.Circumstances {
 	return judge.Circumstances{Grace: 5 * s, Away: []history.Interval{{From: at, To: at + s}}}
 }
@@ -97,7 +97,7 @@ type trial struct {
 
 func of(events ...history.Event) trial { return trial{events: events} }
 
-// Each wrong history breaks one promise, and each of its neighbours none.
+// Each wrong history breaks one promise, and similar histories break none.
 func TestViolations(t *testing.T) {
 	for rule, trials := range map[judge.Rule]map[string]trial{
 		judge.Exclusion: {

@@ -8,29 +8,29 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/history"
 )
 
-// place is what is known about when a fair waiter had its place in the queue.
+// place is what is known about the time in which a fair waiter had its place in the queue.
 type place struct {
 	id    string
-	first history.Event // the refusal that gave it, or a request without an answer
+	first history.Event // the refusal that reported the place, or a request without an answer
 
-	came     time.Duration // the first request for it was called
-	taken    time.Duration // it is there from then on, at the latest; never if nobody was told
-	sureEnd  time.Duration // until then at least
-	lastEnd  time.Duration // and until then at most
-	lastSeen time.Duration // when the last request that surely kept it was called
+	came     time.Duration // call of the first request for the place
+	taken    time.Duration // surely there from then on; never, if no refusal reported it
+	sureEnd  time.Duration // surely there until then
+	lastEnd  time.Duration // surely gone after that
+	lastSeen time.Duration // call of the last request that surely kept the place
 }
 
 func (p *place) mayLive(e history.Event) bool { return p.came <= e.Answered && e.Called <= p.lastEnd }
 
-// For how long after a request a fair place is kept: a store need not renew it while three
-// quarters of its time are left.
+// How long a fair place is kept after a request. A store need not renew it while three quarters
+// of its time are left.
 const (
 	kept      = driver.FairPlaceTTL
 	leastKept = kept - kept/4
 )
 
-// queue returns the fair places in the queue of a resource, in the order of the first
-// requests for them. One that ended and was taken again counts until its first end.
+// queue returns the fair places in the queue of a resource, in the order of the first requests
+// for them. If a place ended and was taken again, only the time until its first end counts.
 func queue(resource string, events []history.Event, c Circumstances) (all []*place) {
 	byID := make(map[string]*place)
 	for _, e := range inOrder(events, history.Acquire) {
@@ -55,7 +55,7 @@ func queue(resource string, events []history.Event, c Circumstances) (all []*pla
 			default:
 				p.sureEnd = min(p.sureEnd, p.lastSeen+leastKept)
 			}
-		default: // a grant takes it out of the queue, and may have
+		default: // a grant removes the place, and a request without an answer may
 			p.sureEnd = min(p.sureEnd, e.Called)
 			p.lastEnd = max(p.lastEnd, plus(e.Answered, kept+c.Grace))
 		}
@@ -78,11 +78,11 @@ func queue(resource string, events []history.Event, c Circumstances) (all []*pla
 	return all
 }
 
-// turns finds grants that passed a fair waiter: the hold was asked for when the place was
-// there, and its acquirer had none before.
+// turns finds grants that passed a fair waiter: the place surely existed when the hold was
+// requested, and the acquirer had no earlier place.
 func turns(resource string, all []*span, events []history.Event, c Circumstances) (found []Violation) {
 	places := queue(resource, events, c)
-	came := make(map[string]time.Duration) // when the first request with each place was called
+	came := make(map[string]time.Duration) // call of the first request with each place
 	for _, e := range inOrder(events, history.Acquire) {
 		if _, again := came[e.Place]; !again {
 			came[e.Place] = e.Called

@@ -8,10 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/history"
 )
 
-// Shrink leaves out of a history what is not needed for it to fail: requests that were
-// refused, and holds with all that happened to them. A part of a hold is never left
-// out, nor a hold that may be why a request was refused that stays: that would make a
-// wrong history of a right one.
+// Shrink removes from a history whatever it does not need to fail: refused requests, and whole
+// holds. It never removes a part of a hold, or a hold that may be the cause of a remaining
+// refusal, because that could make a right history wrong.
 func Shrink(events []history.Event, grace time.Duration, fails func([]history.Event) bool) []history.Event {
 	if !fails(events) {
 		return events
@@ -32,17 +31,17 @@ func Shrink(events []history.Event, grace time.Duration, fails func([]history.Ev
 	return together(units)
 }
 
-// unit is what stays or goes as a whole.
+// unit is a part that is removed as a whole.
 type unit struct {
 	events []history.Event
 	until  time.Duration // it may block until then
-	holds  bool          // it may ever
+	holds  bool          // whether it may block at all
 }
 
-// inert is a unit that no other can need.
+// inert reports whether no other unit can depend on this one.
 func (u *unit) inert() bool { return !u.holds }
 
-// unitsOf puts together what is about the same hold.
+// unitsOf groups the events by hold.
 func unitsOf(events []history.Event, grace time.Duration) (units []*unit) {
 	byName := make(map[name]*unit)
 	for _, e := range events {
@@ -61,8 +60,8 @@ func unitsOf(events []history.Event, grace time.Duration) (units []*unit) {
 	return units
 }
 
-// without leaves out those of some units that are of a class and may go, and reports
-// whether there was any.
+// without removes units of a class that are not needed, among the size units after from. It
+// reports whether it removed any.
 func without(units []*unit, from, size int, class func(*unit) bool) (rest []*unit, left bool) {
 	for i, u := range units {
 		if i >= from && i < from+size && class(u) && !u.needed(units) {
@@ -74,7 +73,7 @@ func without(units []*unit, from, size int, class func(*unit) bool) (rest []*uni
 	return rest, left
 }
 
-// needed reports whether a request may have been refused because of it.
+// needed reports whether the unit may be the cause of a refusal.
 func (u *unit) needed(units []*unit) bool {
 	return u.holds && slices.ContainsFunc(units, func(other *unit) bool {
 		return slices.ContainsFunc(other.events, func(e history.Event) bool {

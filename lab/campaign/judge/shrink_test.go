@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/judge"
 )
 
-// What is wrong is found again in the shortest history that shows it, and what was
-// right in the long one has not become wrong.
+// Shrink finds the same violation in the shortest history, and adds no other.
 func TestShrink(t *testing.T) {
 	var long []history.Event
 	for i := range uint64(100) {
@@ -29,7 +28,7 @@ func TestShrink(t *testing.T) {
 			judge.Exclusion, 4,
 		},
 		"an orphan":     {[]history.Event{refused(later, "a")}, judge.Orphans, 1},
-		"a lower token": {[]history.Event{granted(later, "a", 3)}, judge.Tokens, 4}, // and one of those before, with its renewal and its release
+		"a lower token": {[]history.Event{granted(later, "a", 3)}, judge.Tokens, 4}, // and an earlier hold, with its renewal and its release
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails := func(events []history.Event) bool {
@@ -51,7 +50,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// A refusal that is needed keeps what may have been its cause.
+// Shrink keeps the possible cause of a refusal that it needs.
 func TestShrinkKeepsCauses(t *testing.T) {
 	events := []history.Event{granted(0, "a", 1), refused(s, "b"), released(2*s, "a", 1)}
 	short := judge.Shrink(events, 0, func(events []history.Event) bool {

@@ -11,7 +11,7 @@ import (
 
 const never = time.Duration(math.MaxInt64)
 
-// plus is the moment d after t.
+// plus returns the time d after t, or never.
 func plus(t, d time.Duration) time.Duration {
 	if d == history.Forever || t > never-d {
 		return never
@@ -19,21 +19,21 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// span is what is known about when one hold lived.
+// span is what is known about the time in which a hold lived.
 type span struct {
-	first   history.Event // of its acquires
-	granted bool          // somebody was told so
+	first   history.Event // its first acquire
+	granted bool          // an answer reported the grant
 	token   uint64
 
-	called, answered time.Duration // enclose the decision to grant it, if it is known
+	called, answered time.Duration // enclose the decision to grant it, if it was granted
 
-	sureEnd  time.Duration // it lives until then, at least
+	sureEnd  time.Duration // lives until then, at least
 	lastEnd  time.Duration // and until then, at most
-	lateEnd  time.Duration // or until then, if an acquire without an answer came after a release
-	released time.Duration // a release was called; never, if none was
+	lateEnd  time.Duration // or until then, if an acquire without an answer arrived after a release
+	released time.Duration // call of the first release; never, if there is none
 }
 
-// blocksUntil is until when it surely stands in the way of others.
+// blocksUntil returns until when the hold surely blocks others.
 func (s *span) blocksUntil() time.Duration {
 	if s.released < s.sureEnd {
 		return s.released
@@ -41,23 +41,23 @@ func (s *span) blocksUntil() time.Duration {
 	return min(plus(s.sureEnd, s.first.Delay), s.released)
 }
 
-// mayBlockUntil is until when it may.
+// mayBlockUntil returns until when the hold may block others.
 func (s *span) mayBlockUntil() time.Duration {
 	return plus(max(s.lastEnd, s.lateEnd), s.first.Delay)
 }
 
-// excludes reports whether two holds must not live at once.
+// excludes reports whether two holds must not live at the same time.
 func (s *span) excludes(other *span) bool {
 	return !s.first.Shared || !other.first.Shared || s.first.Limit != other.first.Limit
 }
 
-// name is that of a hold.
+// name identifies a hold.
 type name struct{ resource, lockID, holdID string }
 
 func nameOf(e history.Event) name { return name{e.Resource, e.LockID, e.HoldID} }
 
-// spans puts together what is known about each hold. What has no answer may be
-// decided late, by grace after nobody waited for it any more at the latest.
+// spans collects what is known about each hold. A request without an answer may be decided
+// until grace after its caller stopped waiting.
 func spans(events []history.Event, c Circumstances) map[string][]*span {
 	byName := make(map[name]*span)
 	byResource := make(map[string][]*span)
@@ -119,7 +119,7 @@ func spans(events []history.Event, c Circumstances) map[string][]*span {
 	return byResource
 }
 
-// inOrder are the events of a kind, in the order of their calls.
+// inOrder returns the events of a kind, in the order of their calls.
 func inOrder(events []history.Event, kind history.Kind) []history.Event {
 	some := slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Kind != kind })
 	slices.SortStableFunc(some, func(a, b history.Event) int { return cmp.Compare(a.Called, b.Called) })

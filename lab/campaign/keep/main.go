@@ -1,5 +1,6 @@
-// Command keep puts the reports of fault campaigns into a result file, from which documents get
-// their tables, and one of them into another, from which its time line is drawn.
+// Command keep saves reports of fault campaigns. It puts them as a table into a result file,
+// from which lab/figures writes the tables of documents. With -line it saves one report as a
+// time line, which lab/figures draws. make faults-kept runs it.
 package main
 
 import (
@@ -36,9 +37,9 @@ func keep(to, table, line string, reports []string) error {
 	}
 	switch {
 	case line != "":
-		return fmt.Errorf("a time line is that of one report, not of %d", len(reports))
+		return fmt.Errorf("-line wants one report, got %d", len(reports))
 	case len(runs) == 0:
-		return errors.New("there is no report: make faults leaves one for each campaign")
+		return errors.New("no reports: make faults writes one for each campaign")
 	}
 	var all results.Campaigns
 	if err := results.Load(to, &all); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Server is a register behind HTTP. It may be used by any number of clients.
+// Server is a register behind HTTP. Any number of clients may use it.
 //
 //	PUT /RESOURCE with the header Token, and Fenced: true or false
 type Server struct {

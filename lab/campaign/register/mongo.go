@@ -16,7 +16,7 @@ type mongoRegister struct {
 	coll   *mongo.Collection
 }
 
-// openMongo takes a URL that names the database.
+// openMongo opens the register in the database that the URL names.
 func openMongo(url string) (Register, error) {
 	parsed, err := connstring.ParseAndValidate(url)
 	if err != nil {
@@ -29,7 +29,7 @@ func openMongo(url string) (Register, error) {
 	return mongoRegister{client, client.Database(parsed.Database).Collection("registers")}, nil
 }
 
-// PrepareMongo makes the documents.
+// PrepareMongo creates the documents.
 func PrepareMongo(ctx context.Context, db *mongo.Database, resources []string) error {
 	documents := make([]bson.M, len(resources))
 	for i, resource := range resources {

@@ -21,7 +21,7 @@ func openPostgres(url string) (Register, error) {
 	return postgresRegister{pool}, nil
 }
 
-// PreparePostgres makes the table.
+// PreparePostgres creates the table.
 func PreparePostgres(ctx context.Context, url string, resources []string) error {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r postgresRegister) Close() error {
 	return nil
 }
 
-// stale says of an error of the packages fence whether it is a refusal.
+// stale converts a refusal of a fence package to ErrStale.
 func stale(err error) error {
 	if errors.Is(err, holdfast.ErrStale) {
 		return ErrStale

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisWrite sets a value unless a higher token was seen. Tokens are compared as text
-// of 20 digits, which Lua's numbers would not have exactly.
+// redisWrite sets a value unless a higher token was seen. It compares tokens as text of 20
+// digits, because Lua's numbers are not exact.
 var redisWrite = redis.NewScript(`
 local seen = redis.call('HGET', KEYS[1], 'fence')
 if ARGV[3] == 'fenced' and seen and ARGV[1] < seen then
@@ -23,7 +23,7 @@ func openRedis(url string) (Register, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.MaxRetries = -1 // who writes is told
+	o.MaxRetries = -1 // errors go to the writer
 	return redisRegister{redis.NewClient(o)}, nil
 }
 

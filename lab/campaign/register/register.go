@@ -1,7 +1,7 @@
-// Package register has the data that the locks of a fault campaign protect: one value
-// for each resource, in the store's own database or behind HTTP. What is written comes
-// with a fencing token, and lower ones than were seen are refused, unless fencing is
-// switched off to show what happens then.
+// Package register stores the data that the locks of a fault campaign protect: one value for
+// each resource, in the store's own database or behind HTTP. Each write carries a fencing
+// token. A register refuses a token lower than one that it has seen, unless fencing is switched
+// off to show what happens without it.
 package register
 
 import (
@@ -10,22 +10,22 @@ import (
 	"fmt"
 )
 
-// Address is where a register is.
+// Address is the address of a register.
 type Address struct {
-	Kind string // one of the names in kinds
+	Kind string // a key of kinds
 	URL  string
 }
 
-// Register is a client of one.
+// Register is a client of a register.
 type Register interface {
-	// Write sets the value of a resource. If fenced, it returns ErrStale for a token
-	// lower than one that was seen. Any other error leaves open whether it was done.
+	// Write sets the value of a resource. If fenced, it returns ErrStale for a token lower than
+	// one that the register has seen. With any other error the outcome is unknown.
 	Write(ctx context.Context, resource string, token uint64, value string, fenced bool) error
-	// Close frees the connections.
+	// Close closes the connections.
 	Close() error
 }
 
-// ErrStale says that a write was refused.
+// ErrStale means that the register refused a write.
 var ErrStale = errors.New("a higher token has been seen")
 
 var kinds = map[string]func(url string) (Register, error){
@@ -37,13 +37,13 @@ var kinds = map[string]func(url string) (Register, error){
 	"sqlite":   openSQLite,
 }
 
-// Named is a register and its address.
+// Named is an open register with its address.
 type Named struct {
 	Address
 	Register
 }
 
-// Open makes clients of all of them.
+// Open opens clients of all registers.
 func Open(all []Address) (opened []Named, err error) {
 	for _, a := range all {
 		open := kinds[a.Kind]

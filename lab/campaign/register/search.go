@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/fence"
 )
 
-// searchRegister is an index of Elasticsearch or OpenSearch, whose documents are made
-// by PrepareSearch.
+// searchRegister is an index of Elasticsearch or OpenSearch. PrepareSearch creates its
+// documents.
 type searchRegister struct {
 	node   *url.URL
 	index  string
 	client *http.Client
 }
 
-// openSearch takes the URL of a node, with the index as its path.
+// openSearch opens the register at a node's URL, whose path is the index.
 func openSearch(base string) (Register, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -30,7 +30,7 @@ func openSearch(base string) (Register, error) {
 	}, nil
 }
 
-// PrepareSearch makes the documents.
+// PrepareSearch creates the documents.
 func PrepareSearch(ctx context.Context, base string, resources []string) error {
 	opened, err := openSearch(base)
 	if err != nil {

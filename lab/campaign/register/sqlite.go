@@ -8,12 +8,12 @@ import (
 	_ "modernc.org/sqlite" // registers the driver
 )
 
-// digits is a token as a text that compares as the number does.
+// digits formats a token so that texts compare like numbers.
 func digits(token uint64) string { return fmt.Sprintf("%020d", token) }
 
 type sqliteRegister struct{ db *sql.DB }
 
-// openSQLite takes the path of a file.
+// openSQLite opens the register in a file.
 func openSQLite(path string) (Register, error) {
 	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(5000)")
 	if err != nil {
@@ -22,7 +22,7 @@ func openSQLite(path string) (Register, error) {
 	return sqliteRegister{db}, nil
 }
 
-// PrepareSQLite makes the table.
+// PrepareSQLite creates the table.
 func PrepareSQLite(ctx context.Context, path string, resources []string) error {
 	r, err := openSQLite(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// Recorded is the run as it is kept in a result file.
+// Recorded returns the run in the form of a result file.
 func Recorded(r Run) results.Recorded {
 	kept := results.Run{
 		Store: r.Store, Seed: fmt.Sprintf("%#x", r.Seed), Lasts: r.Lasts.String(), Processes: r.Processes,
@@ -40,7 +40,7 @@ func Recorded(r Run) results.Recorded {
 	return results.Recorded{Run: kept, Line: timeLine(r)}
 }
 
-// timeLine is from the first event until faults and holds are over.
+// timeLine returns the time line from the first event until faults and holds are over.
 func timeLine(r Run) (line results.TimeLine) {
 	begin, _ := span(r)
 	at := func(d time.Duration) int { return int((d - begin).Milliseconds()) }

@@ -1,5 +1,5 @@
-// Package report writes the page of a fault campaign: who went by which lock when, the
-// faults across it, the seed and the verdict.
+// Package report writes the HTML page of a fault campaign. The page shows which process relied
+// on which lock when, the faults, the seed and the verdict.
 package report
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/worker"
 )
 
-// Run is what a page is about.
+// Run is the result of a campaign.
 type Run struct {
 	Store      string
 	Seed       uint64
 	Lasts, TTL time.Duration
 	Processes  int
-	Command    string // that does the same again
+	Command    string // the command that repeats it
 	Faults     []Fault
 	Events     []history.Event
 	Violations []judge.Violation
-	Unordered  bool              // the search for an order of decisions came to no end
-	Samples    [][]worker.Sample // of each process that ran all the time; if any, there is nothing else
-	Records    int               // that the store has then
+	Unordered  bool              // the search for an order of decisions did not finish
+	Samples    [][]worker.Sample // of each process that ran all the time; if there are any, the run has no events
+	Records    int               // number of records in the store at the end
 }
 
-// Fault is one that happened.
+// Fault is a fault that happened.
 type Fault struct {
 	Name     string
 	From, To time.Duration
@@ -49,7 +49,7 @@ const (
 	row    = 44
 	bar    = 24
 	thin   = 10
-	marker = 2 // the least width of anything
+	marker = 2 // the least width of a mark
 )
 
 type rect struct {
@@ -68,7 +68,7 @@ type count struct {
 	N    []int
 }
 
-// outcomes and kinds are columns and rows of the table.
+// outcomes and kinds are the columns and rows of the table.
 var (
 	outcomes = []history.Outcome{history.Done, history.Held, history.Lost, history.Unknown}
 	kinds    = []history.Kind{history.Wait, history.Acquire, history.Renew, history.Release, history.Write}
@@ -120,7 +120,7 @@ func Write(to io.Writer, r Run) error {
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// span is from the first to the last event.
+// span returns the times of the first and the last event.
 func span(r Run) (begin, end time.Duration) {
 	for i, e := range r.Events {
 		if i == 0 || e.Called < begin {
@@ -144,7 +144,7 @@ func counts(events []history.Event) (rows []count) {
 	return rows
 }
 
-// broken is a violation as the page has it.
+// broken is a violation for the page.
 type broken struct {
 	Rule   judge.Rule
 	Text   string
@@ -158,7 +158,7 @@ func shown(all []judge.Violation) (some []broken) {
 	return some
 }
 
-// Lines are events in JSON, one a line.
+// Lines formats events as JSON, one per line.
 func Lines(events []history.Event) (lines []string) {
 	for _, e := range events {
 		line, err := json.Marshal(e)

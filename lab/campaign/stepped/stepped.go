@@ -1,10 +1,10 @@
 // Package stepped builds programs whose wall clock can be moved while they run.
 //
-// Go asks the kernel for the time without the C library, so that libfaketime, which
-// stands in for that, moves the clocks of servers and not those of Go programs. What
-// is built here has a package time that adds a number of seconds to what the kernel
-// says; the monotonic clock stays as it is. A program moves it by the variable
-// time.wallStep, which only code with the build tag stepped knows.
+// libfaketime moves the clocks of servers, but not of Go programs, because Go reads the time
+// from the kernel without the C library. A program that this package builds has a changed
+// package time, which adds a number of seconds to the kernel's wall clock. Its monotonic clock
+// does not change. The program sets the number in the variable time.wallStep, which only code
+// with the build tag stepped can reach.
 package stepped
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/overlay"
 )
 
-// addition is a file more in package time.
+// addition is an additional file of package time.
 const addition = `package time
 
 import (
@@ -33,14 +33,14 @@ var wallStep int64
 func stepped() int64 { return atomic.LoadInt64(&wallStep) }
 `
 
-// before and after are what Now does first.
+// before and after are the start of Now: the original and its replacement.
 const (
 	before = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	after  = before + "\tsec += stepped()\n"
 )
 
-// TestBinary builds the test binary of the package in a folder, with other texts of
-// some files: by their paths.
+// TestBinary builds the test binary of the package in the current folder. texts replaces the
+// text of files by their paths.
 func TestBinary(ctx context.Context, folder, program string, texts map[string]string) error {
 	list, err := newOverlay(ctx, program+".overlay", texts)
 	if err != nil {
@@ -49,8 +49,8 @@ func TestBinary(ctx context.Context, folder, program string, texts map[string]st
 	return run(exec.CommandContext(ctx, "go", "test", "-C", folder, "-c", "-tags", "stepped", "-overlay", list, "-o", program, "."))
 }
 
-// newOverlay writes what is put in the place of the standard library's files, and of
-// others, and the list of that.
+// newOverlay writes the overlay for the files of the standard library and of texts, and returns
+// the path of its list.
 func newOverlay(ctx context.Context, folder string, texts map[string]string) (string, error) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return "", err

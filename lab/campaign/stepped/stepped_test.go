@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/stepped"
 )
 
-// The wall clock moves, and the monotonic one stays.
+// The wall clock moves, and the monotonic clock does not.
 func TestTestBinary(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "clock")
 	if err := stepped.TestBinary(t.Context(), "testdata/clock", program, nil); err != nil {

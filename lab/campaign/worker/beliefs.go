@@ -10,24 +10,24 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/history"
 )
 
-// beliefs notes until when holders go by their locks: what their holds and contexts
-// say, which know before a Logger or a Trace is told.
+// beliefs records until when holders rely on their locks, according to their holds and
+// contexts, which know of a loss before a Logger or a Trace gets it.
 type beliefs struct {
 	journal *history.Journal
-	look    time.Duration // between two looks whether a hold lives longer by now
+	look    time.Duration // interval of checks for a later end
 	mu      sync.Mutex
 	open    map[driver.HoldID]*belief
 }
 
-// belief is the last one of a hold.
+// belief is the last record of a hold.
 type belief struct {
 	until time.Duration
 	end   func()
-	stop  func() // looking
+	stop  func() // ends the checks
 }
 
-// begin notes that the holder goes by its lock from now on, until end or until the
-// hold's context ends.
+// begin records that the holder relies on its lock from now on, until end or until the hold's
+// context ends.
 func (b *beliefs) begin(h *holdfast.Hold) {
 	ctx, stop := context.WithCancel(h.Context())
 	b.mu.Lock()
@@ -51,7 +51,7 @@ func (b *beliefs) begin(h *holdfast.Hold) {
 	}()
 }
 
-// note notes for how long the holder does, if it is longer than it was known to be.
+// note records the hold's end if it is later than the recorded one.
 func (b *beliefs) note(h *holdfast.Hold) {
 	last := b.open[h.ID()]
 	if last == nil {
@@ -61,7 +61,8 @@ func (b *beliefs) note(h *holdfast.Hold) {
 		Kind: history.Believe, Resource: h.Resource(), LockID: h.LockID(), HoldID: h.ID().String(), Token: h.Token(),
 		Shared: h.Mode() == holdfast.Shared,
 	}
-	// A process that is stopped between the two lines believes for less time.
+	// If the process is stopped between the next two lines, the recorded end is too early,
+	// which is safe.
 	e.Until = history.Now()
 	e.Until += h.Left()
 	if e.Until <= last.until+b.look {
@@ -75,7 +76,7 @@ func (b *beliefs) note(h *holdfast.Hold) {
 	before()
 }
 
-// end notes that it does so no longer.
+// end records that the holder no longer relies on its lock.
 func (b *beliefs) end(h *holdfast.Hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

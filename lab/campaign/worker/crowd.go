@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// crowd holds one resource many times over, in shared mode, while others come and go
-// beside. On a store that answers, none of those that stay may be lost, however
-// slow what is told of them is written.
+// crowd keeps many shared holds of one resource while others come and go. On a store that
+// answers, it must not lose any of them, however slow the logger is.
 func crowd(ctx context.Context, c Config, store driver.Store) error {
 	locks := holdfast.New(store, &holdfast.Options{TTL: c.TTL, NoSweep: true, Logger: slog.New(slow{c.TTL / 10})})
 	err := stay(ctx, c, locks)
@@ -57,7 +56,7 @@ func stay(ctx context.Context, c Config, locks *holdfast.Client) (err error) {
 	return errors.Join(append(errs, err)...)
 }
 
-// ended is nil for what failed because ctx has ended.
+// ended returns nil if ctx has ended, otherwise err.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -65,7 +64,7 @@ func ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// slow is a slog.Handler that takes its time.
+// slow is a slow slog.Handler.
 type slow struct{ each time.Duration }
 
 func (s slow) Enabled(context.Context, slog.Level) bool { return true }

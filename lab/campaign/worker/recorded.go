@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/history"
 )
 
-// recorded notes what a store is asked and answers.
+// recorded is a store that records requests and answers.
 type recorded struct {
 	driver.Store
 	journal *history.Journal
 }
 
-// watched is a recorded store that can watch.
+// watched is a recorded store that supports Watch.
 type watched struct {
 	*recorded
 	driver.Watcher
@@ -28,7 +28,7 @@ func (r *recorded) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
 	return nil, driver.ErrUnsupported
 }
 
-// record returns the store with a journal. It is initialized already.
+// record returns the store with a journal. The store is already initialized.
 func record(s driver.Store, j *history.Journal) driver.Store {
 	r := &recorded{s, j}
 	if w, ok := s.(driver.Watcher); ok {
@@ -49,7 +49,7 @@ func outcome(err error) history.Outcome {
 	return history.Unknown
 }
 
-// answered is the event with what became of it.
+// answered returns the event with its outcome.
 func answered(e history.Event, err error) history.Event {
 	e.Outcome = outcome(err)
 	if err != nil {
@@ -100,11 +100,11 @@ func (r *recorded) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]d
 	return rs, err
 }
 
-// errMissing is that of a request without a result of its own.
+// errMissing is the error of a request without a result of its own.
 var errMissing = errors.New("no result")
 
-// calls notes requests that travel together. The function that it returns notes their
-// answers: the error of all, or so many results.
+// calls records the requests of a batch. The returned function records their answers: the error
+// of the whole batch, or that many results.
 func (r *recorded) calls(events []history.Event) (answer func(all error, results int, each func(i int) error)) {
 	answers := make([]func(history.Event), len(events))
 	for i, e := range events {

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Sample is what a worker uses at one moment.
+// Sample is the resource usage of a worker at one moment.
 type Sample struct {
 	Goroutines int
-	Heap       int // bytes that are reachable
-	Resident   int // bytes of memory; 0: the system does not tell
-	Files      int // open ones, connections among them; 0: likewise
+	Heap       int // bytes of reachable memory
+	Resident   int // bytes of memory; 0: not known
+	Files      int // open files, including connections; 0: not known
 	Locks      int // taken so far
 }
 
 // taken counts the locks of this process.
 var taken atomic.Int64
 
-// sample writes a Sample a line.
+// sample writes a Sample per line at each interval.
 func sample(ctx context.Context, c Config) (err error) {
 	file, err := os.Create(c.Samples)
 	if err != nil {
@@ -59,7 +59,7 @@ func now() Sample {
 	return s
 }
 
-// pages is the second word of statm, or 0.
+// pages returns the second word of /proc/self/statm, or 0.
 func pages(statm string) (n int) {
 	if words := strings.Fields(statm); len(words) > 1 {
 		n, _ = strconv.Atoi(words[1])

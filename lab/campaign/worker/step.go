@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// step moves the wall clock of this process. It is nil unless the program was built
-// for that, see package stepped.
+// step moves the wall clock of this process. It is nil unless the program was built with
+// package stepped.
 var step func(by time.Duration)
 
-// obey reads what a worker is told, until that ends: by how much its wall clock is to
-// be moved, a line each.
-func obey(told io.Reader) error {
+// readSteps reads commands until the input ends: each line is a duration by which to move the wall
+// clock.
+func readSteps(told io.Reader) error {
 	for lines := bufio.NewScanner(told); lines.Scan(); {
 		by, err := time.ParseDuration(lines.Text())
 		if err != nil {

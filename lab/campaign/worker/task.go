@@ -23,10 +23,10 @@ type task struct {
 	beliefs   *beliefs
 	rnd       *rand.Rand
 	shared    bool // the store has shared holds
-	lapses    bool // the lock is left to its TTL
+	lapses    bool // locks are not released, but left to their TTL
 }
 
-// turn takes one lock, and does what is to be done under it.
+// turn takes one lock, and works under it.
 func (t *task) turn(ctx context.Context) {
 	h := t.lock(ctx)
 	if h == nil {
@@ -35,7 +35,7 @@ func (t *task) turn(ctx context.Context) {
 	taken.Add(1)
 	t.beliefs.begin(h)
 	for i := range 1 + t.rnd.IntN(4) {
-		// A holder makes sure of its lock, and is about to write for a while.
+		// The holder checks its lock, and then writes, which may take a while.
 		if h.Context().Err() != nil || ctx.Err() != nil {
 			break
 		}
@@ -46,15 +46,15 @@ func (t *task) turn(ctx context.Context) {
 	}
 	switch {
 	case t.lapses:
-		<-h.Context().Done() // nobody renews it
+		<-h.Context().Done() // no renewals
 	case t.Long && t.rnd.IntN(4) == 0:
 		pause(h.Context(), time.Duration(t.rnd.Int64N(int64(3*t.TTL))))
 	}
 	t.beliefs.end(h)
-	_ = h.Unlock(ctx) // the store's part of it is in the journal
+	_ = h.Unlock(ctx) // the journal has the store's answer
 }
 
-// lock waits for a lock. It returns nil if there is none.
+// lock waits for a lock. It returns nil if it gets none.
 func (t *task) lock(ctx context.Context) *holdfast.Hold {
 	patience := time.Duration(t.rnd.Int64N(int64(3 * t.TTL)))
 	t.lapses = t.rnd.IntN(4) == 0
@@ -67,7 +67,7 @@ func (t *task) lock(ctx context.Context) *holdfast.Hold {
 	resource, lock := fmt.Sprint("r", t.rnd.IntN(t.Resources)), t.locks.Lock
 	shared := t.shared && t.rnd.IntN(4) == 0
 	if shared {
-		// As a rule all agree on how many there may be.
+		// Usually all tasks use the same limit.
 		lock, o.Limit = t.locks.RLock, 2+t.rnd.IntN(8)/7
 	}
 	e := history.Event{
@@ -90,7 +90,7 @@ func (t *task) lock(ctx context.Context) *holdfast.Hold {
 	return h
 }
 
-// write writes what the lock protects, however long that takes.
+// write writes the protected data, however long that takes.
 func (t *task) write(ctx context.Context, h *holdfast.Hold, to register.Named, n int) {
 	e := history.Event{
 		Kind: history.Write, Resource: h.Resource(), Register: to.Kind, LockID: h.LockID(), HoldID: h.ID().String(), Token: h.Token(),

@@ -1,5 +1,5 @@
-// Package worker is what a process of a fault campaign does: it takes locks, goes by
-// them, writes what they protect, and notes all of it in a journal.
+// Package worker is the worker process of a fault campaign. It takes locks, relies on them,
+// writes the data that they protect, and records all of it in a journal of package history.
 package worker
 
 import (
@@ -19,26 +19,26 @@ import (
 	"github.com/holdfast-go/holdfast/lab/campaign/register"
 )
 
-// Variable is the environment variable that has the Config of a worker, in JSON. A
-// test binary that finds it calls Main.
+// Variable is the environment variable with the Config of a worker, in JSON. A test binary that
+// finds it must call Main.
 const Variable = "HOLDFAST_CAMPAIGN_WORKER"
 
-// Config says what a worker does.
+// Config tells a worker what to do.
 type Config struct {
 	Process   int
 	Store     string // a URL
-	Journal   string // a file that is not there yet; "": nothing is noted
-	Samples   string // a file for what it uses; "": nothing is measured
+	Journal   string // path of a new file; "": record nothing
+	Samples   string // path of a file for samples; "": measure nothing
 	Every     time.Duration
 	Registers []register.Address
-	Unfenced  bool // registers take whatever token
+	Unfenced  bool // registers accept any token
 	Seed      uint64
-	Tasks     int // at a time
+	Tasks     int // number of concurrent tasks
 	Resources int
 	TTL       time.Duration
-	Long      bool          // some locks are kept for longer than their TTL
-	Crowd     int           // if not 0, so many shared holds of one resource are kept, and that is all
-	Each      time.Duration // if not 0, each lock is taken once, within that time, and that is all
+	Long      bool          // keep some locks for longer than their TTL
+	Crowd     int           // if not 0, only keep that many shared holds of one resource
+	Each      time.Duration // if not 0, only take each lock once, within that time
 }
 
 // Main works until standard input ends, and returns the exit status.
@@ -50,7 +50,7 @@ func Main() int {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		if err := obey(os.Stdin); err != nil { // it ends when the runner does, too
+		if err := readSteps(os.Stdin); err != nil { // it also ends with the runner
 			fmt.Fprintln(os.Stderr, "worker: ", err)
 		}
 		stop()
@@ -110,7 +110,7 @@ func run(ctx context.Context, c Config) (err error) {
 	return errors.Join(err, locks.Close(), register.Close(registers), store.Close())
 }
 
-// logger is a slow one for every other process: what is logged may delay nothing.
+// logger returns a slow logger for every other process: logging must not delay locks.
 func logger(c Config) *slog.Logger {
 	if c.Process%2 == 0 || c.Every > 0 {
 		return nil
@@ -118,14 +118,14 @@ func logger(c Config) *slog.Logger {
 	return slog.New(slow{c.TTL / 20})
 }
 
-// each takes each lock once, after the end of all others.
+// each takes each lock once, after all others have ended.
 func each(ctx context.Context, c Config, locks *holdfast.Client) error {
 	for i := range c.Resources {
 		limited, cancel := context.WithTimeout(ctx, c.Each)
 		h, err := locks.Lock(limited, fmt.Sprint("r", i), nil)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("somebody who is gone still holds it: %w", err)
+			return fmt.Errorf("a process that has ended still holds it: %w", err)
 		}
 		if err := h.Unlock(ctx); err != nil {
 			return err
@@ -134,8 +134,8 @@ func each(ctx context.Context, c Config, locks *holdfast.Client) error {
 	return nil
 }
 
-// open is driver.Open, again and again while the store cannot be reached. It returns
-// nil if ctx ends before.
+// open is driver.Open, repeated while the store is unreachable. It returns nil if ctx ends
+// before.
 func open(ctx context.Context, url string) (driver.Store, error) {
 	store, err := driver.Open(ctx, url)
 	switch {

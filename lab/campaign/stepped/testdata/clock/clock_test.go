@@ -1,6 +1,6 @@
 //go:build stepped
 
-// Package clock says by how much its wall clock moves, and how much time really passes.
+// Package clock prints how far its wall clock moves, and how much time really passes.
 package clock
 
 import (
