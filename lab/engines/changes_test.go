@@ -80,7 +80,7 @@ func TestChangeStreamSeesEveryWrite(t *testing.T) {
 		}
 		asked := got.Update.Set["asked"]
 		if asked == nil && want.operation != "update" {
-			asked = got.Full["asked"] // that of an update is looked up, and later
+			asked = got.Full["asked"] // an update looks up the document later
 		}
 		if asked != want.asked {
 			t.Errorf("change %d, %s: asked is %v, want %v", i, got.Type, asked, want.asked)
@@ -99,7 +99,7 @@ func TestChangeStreamShowsTheDocumentOfAnUpdate(t *testing.T) {
 	if got := next(t, stream); got.Type != "update" || got.Full["resource"] != "r" || fmt.Sprint(got.Full["asked"]) != "2" {
 		t.Errorf("got %+v, want the updated document", got)
 	}
-	// What nobody asked for is not shown, and a stream resumes after what was read.
+	// A stream shows only what it was asked for, and resumes after its last event.
 	token := stream.ResumeToken()
 	modify(t, c, "another", nil, take("me")...)
 	modify(t, c, "r", nil, take("me")...)
@@ -109,8 +109,7 @@ func TestChangeStreamShowsTheDocumentOfAnUpdate(t *testing.T) {
 	}
 }
 
-// A stream that waits does not keep others waiting, and learns of a change when
-// it happens.
+// A waiting stream does not block other commands, and gets a change when it happens.
 func TestChangeStreamsWait(t *testing.T) {
 	c := locks(t)
 	const streams = 8

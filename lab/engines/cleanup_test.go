@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// What a test keeps on a server, which may be somebody's own, goes with the test.
+// A test's data on a server, which may be a user's own, are deleted with the test.
 
 func TestRedisKeysGoWithTheTest(t *testing.T) {
 	options, err := redis.ParseURL(engines.Redis(t).URL)

@@ -14,15 +14,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// Clock is the clock of a server, by the microsecond. It stands still unless it is
-// set, and begins ten years behind that of the machine. A server sees the new time
-// at once, also in the midst of a statement.
+// Clock is the clock of a server, with microseconds. It does not run unless it is set to, and
+// starts ten years behind the machine's. A server sees a new time at once, also during a
+// statement.
 //
-// What a server waits for, and for how long, is another matter. PostgreSQL's
-// time-outs (lock_timeout, and deadlock_timeout with what it finds) go by the
-// clock of the machine, but only while this one is not ahead of it. Whatever
-// sleeps until a time does so until the clock is set to it: pg_sleep, and in Redis
-// WAIT and all that blocks.
+// Waiting in servers follows other rules. PostgreSQL's time-outs (lock_timeout, and
+// deadlock_timeout with its check) use the machine's clock, but only while this clock is not
+// ahead of it. Whatever sleeps until a time does so until the clock is set to that time:
+// pg_sleep, and in Redis WAIT and all blocking commands.
 type Clock struct {
 	t      testing.TB
 	folder string // of the server
@@ -31,11 +30,11 @@ type Clock struct {
 	at time.Time
 }
 
-// fakeTime is libfaketime, which gives a program another time than the system's.
-// It reads it from a file whenever the program asks.
+// fakeTime is libfaketime, which makes a program see another time than the system's. It reads
+// the time from a file whenever the program asks for it.
 const fakeTime = "usr/lib/*/faketime/libfaketime.so.1"
 
-// clocked returns a command of the server that has the folder, for where it has a
+// clocked returns the command of the server in the folder, with libfaketime if the folder has a
 // clock.
 func clocked(ctx context.Context, folder string, command []string) ([]string, error) {
 	if !exists(clockFile(folder)) {
@@ -49,20 +48,19 @@ func clocked(ctx context.Context, folder string, command []string) ([]string, er
 	if err != nil || len(library) != 1 {
 		return nil, fmt.Errorf("%s in %s: %q (%w)", fakeTime, root, library, err)
 	}
-	if strings.ContainsAny(library[0], " :") { // which the loader takes for the end of a name
+	if strings.ContainsAny(library[0], " :") { // the loader takes these for the end of a name
 		return nil, missing{fmt.Sprintf("a clock that can be set: %s cannot be loaded from a path with a space or a colon", library[0])}
 	}
 	return append([]string{
-		// The allocator that Redis has would ask for the time before libfaketime is
-		// ready, which would then wait for memory forever. The C library has one,
-		// too.
+		// Redis's own allocator would read the time before libfaketime is ready, which would
+		// then wait for memory forever. So the C library's allocator comes first.
 		"env", "LD_PRELOAD=" + library[0] + ":libc.so.6",
 		"FAKETIME_TIMESTAMP_FILE=" + clockFile(folder), "FAKETIME_NO_CACHE=1", "TZ=UTC",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",
 	}, command...), nil
 }
 
-// newClock gives a folder a clock, for the server that is going to have it.
+// newClock puts a clock into a folder, for a server that will use the folder.
 func newClock(t testing.TB, folder string) *Clock {
 	t.Helper()
 	if err := os.MkdirAll(folder, 0o777); err != nil {
@@ -75,10 +73,10 @@ func newClock(t testing.TB, folder string) *Clock {
 
 func clockFile(folder string) string { return filepath.Join(folder, "clock") }
 
-// setClock makes it the time of the server that has the folder. The file is never
-// half there.
+// setClock sets the clock of the server in the folder. The server never sees a half-written
+// file.
 func setClock(folder string, at time.Time) error {
-	// Half a microsecond more, for libfaketime calculates with binary fractions.
+	// libfaketime calculates with binary fractions: add half a microsecond.
 	return writeClock(folder, at.UTC().Truncate(time.Microsecond).Add(500*time.Nanosecond).Format(clockFormat))
 }
 
@@ -89,14 +87,14 @@ func writeClock(folder, text string) error {
 	return errors.Join(writeUnprivileged(file+".new", []byte(text+"\n")), os.Rename(file+".new", file))
 }
 
-// Now is the time.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at.Truncate(time.Microsecond)
 }
 
-// Advance moves the clock, back if d is negative.
+// Advance moves the clock, backwards if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -104,7 +102,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.set(c.at.Add(d))
 }
 
-// Set sets the clock to a time.
+// Set sets the clock.
 func (c *Clock) Set(at time.Time) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -112,8 +110,8 @@ func (c *Clock) Set(at time.Time) {
 	c.set(at)
 }
 
-// Run lets the clock run from now on, so many times as fast as that of the machine, until
-// it is set again. Now does not follow it.
+// Run lets the clock run speed times as fast as the machine's until it is set again. Now does
+// not show this.
 func (c *Clock) Run(speed int) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -131,7 +129,7 @@ func (c *Clock) set(at time.Time) {
 	c.at = at
 }
 
-// Drive lets a harness of the conformance suite move the clock, and see it.
+// Drive gives a harness of the conformance suite control of the clock.
 func (c *Clock) Drive(h *drivertest.Harness) *drivertest.Harness {
 	h.Now, h.Advance = c.Now, c.Advance
 	return h

@@ -11,21 +11,20 @@ import (
 	"strings"
 )
 
-// installs is what apt-get says of a package that it would install: besides those
-// that this machine has.
+// installs matches what apt-get prints for a package that it would install because this machine
+// lacks it.
 var installs = regexp.MustCompile(`(?m)^Inst (\S+) \(`)
 
-// library is the name of a package that a program is linked with. Others are for
-// the services that a package sets up.
+// library matches the names of packages with which programs are linked. Other dependencies are
+// for the services that a package sets up.
 var library = regexp.MustCompile(`^(lib|lua-)`)
 
-// offline is what apt-get says when it cannot download.
+// offline matches what apt-get prints if it cannot download.
 var offline = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|could not resolve|could not connect|connection (refused|timed out|failed)|failed to fetch|404 +not found`)
 
-// debian unpacks a package of Debian, and the libraries that it needs and this
-// machine lacks, into a folder of .cache: nothing is installed. It returns that
-// folder, and what the programs in it need in their environment. Only the first
-// run needs a network.
+// debian unpacks a package of Debian, and the libraries that it needs and this machine lacks,
+// into a folder of .cache, without installing anything. It returns the folder, and the
+// environment for the programs in it. Only the first run needs a network.
 func debian(ctx context.Context, name string) (root string, env []string, err error) {
 	cache, err := unprivilegedDir(ctx)
 	if err != nil {
@@ -46,8 +45,7 @@ func debian(ctx context.Context, name string) (root string, env []string, err er
 	return root, []string{"LD_LIBRARY_PATH=" + strings.Join(libraries, ":")}, nil
 }
 
-// debianDaemon returns a server of this machine, or Debian's, with what it needs in its
-// environment.
+// debianDaemon returns a server program of this machine, or Debian's, with its environment.
 func debianDaemon(ctx context.Context, name string) (program string, env []string, err error) {
 	for _, program := range []string{name, "/usr/sbin/" + name} {
 		if program, err := exec.LookPath(program); err == nil {
@@ -101,6 +99,6 @@ func unpack(ctx context.Context, name, dir string) error {
 			return err
 		}
 	}
-	// Others than root run what root unpacked.
+	// Other users than root run the unpacked programs.
 	return os.Chmod(dir, 0o755)
 }

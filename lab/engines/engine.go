@@ -1,14 +1,15 @@
-// Package engines gives tests the servers that stores need. A server is started
-// when a test of the process first asks for it, is shared by the tests of that
-// process, and ends with it, however the process ends.
+// Package engines provides tests with the servers that stores need: MongoDB (an emulator),
+// OpenSearch, Elasticsearch, Redis and PostgreSQL, and proxies in front of them. A server
+// starts when a test of the process first asks for it. All tests of the process share it, and
+// it ends with the process, however that ends. A test that must stop or configure a server
+// starts its own.
 //
-// Variables change where servers come from. HOLDFAST_TEST_NAME_URL is the URL of a
-// server to use instead of one kind, so that the same tests run on a real one.
-// HOLDFAST_TEST_ENGINES is the URL of a process that starts servers for others, once
-// for all of them: see [Handler]. HOLDFAST_REQUIRE, a list with commas, names the
-// servers that must be there: a test that cannot have its server is skipped, and
-// fails where it is named. The names are: mongodb, opensearch, elasticsearch, redis,
-// postgres.
+// These environment variables change where servers come from. HOLDFAST_TEST_NAME_URL is the URL
+// of a server to use for one kind, so that the same tests run on a real server.
+// HOLDFAST_TEST_ENGINES is the URL of a process that starts servers for other processes, see
+// [Handler]. HOLDFAST_REQUIRE is a list with commas of the servers that must be available:
+// without its server a test is skipped, or fails if the list has that server. The names are
+// mongodb, opensearch, elasticsearch, redis and postgres.
 package engines
 
 import (
@@ -25,28 +26,28 @@ import (
 
 // Engine is a running server.
 type Engine struct {
-	// Kind is the name of what it is.
+	// Kind is the name of the kind of server.
 	Kind string
-	// URL is what a client connects to.
+	// URL is the address for clients.
 	URL string
 	// Emulated says that the server only speaks the protocol of the real one. What
 	// it cannot show is in docs/dev/testing.md.
 	Emulated bool
 }
 
-// kind is one kind of server.
+// kind is a kind of server.
 type kind struct {
 	name     string // in HOLDFAST_REQUIRE, and in capitals in the name of the variable
 	start    func(ctx context.Context) (*process, error)
-	emulated func(url string) bool // nil where it never is
+	emulated func(url string) bool // nil: never emulated
 
 	once    sync.Once
-	process *process // kept for as long as this process lives; nil if it is another's
+	process *process // kept as long as this process; nil if another process started it
 	url     string
 	err     error
 }
 
-// Others is the variable with the URL of a process that starts servers for others.
+// Others is the environment variable with the URL of a process that starts servers for others.
 const Others = "HOLDFAST_TEST_ENGINES"
 
 var kinds = []*kind{mongoDB, openSearch, elasticsearch, redisKind, postgresKind}
@@ -58,7 +59,7 @@ func (m missing) Error() string { return m.what }
 
 func (k *kind) variable() string { return "HOLDFAST_TEST_" + strings.ToUpper(k.name) + "_URL" }
 
-// get returns the server of this process.
+// get returns the server of this kind for this process.
 func (k *kind) get(ctx context.Context) (Engine, error) {
 	if u := os.Getenv(k.variable()); u != "" {
 		return k.engine(u), nil
@@ -88,16 +89,17 @@ func (k *kind) engine(url string) Engine {
 	return Engine{Kind: k.name, URL: url, Emulated: k.emulated != nil && k.emulated(url)}
 }
 
-// need ends the test if the server is not available.
+// need ends the test if err is not nil.
 func (k *kind) need(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
-		k.lack(t, k.name, err, "; or set "+k.variable()+" to the URL of a server")
+		k.skipOrFail(t, k.name, err, "; or set "+k.variable()+" to the URL of a server")
 	}
 }
 
-// lack ends a test that cannot have a server of this kind, or what goes with it.
-func (k *kind) lack(t testing.TB, name string, err error, instead string) {
+// skipOrFail skips a test that cannot get a server of this kind, or something for it, or fails it if
+// HOLDFAST_REQUIRE has the name.
+func (k *kind) skipOrFail(t testing.TB, name string, err error, instead string) {
 	t.Helper()
 	_, lacking := errors.AsType[missing](err)
 	if required := need.Required(k.name); lacking && !required {
@@ -107,6 +109,5 @@ func (k *kind) lack(t testing.TB, name string, err error, instead string) {
 	}
 }
 
-// Name returns a name that nothing on a server has yet, for a database, a
-// collection, an index or a prefix of keys.
+// Name returns an unused name for a database, a collection, an index or a prefix of keys.
 func Name() string { return "holdfast_test_" + strings.ToLower(rand.Text()[:16]) }

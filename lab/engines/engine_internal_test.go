@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// outcome is a test that notes how it would have ended.
+// outcome is a testing.TB that records how the test would have ended.
 type outcome struct {
 	testing.TB
 	said string
@@ -53,7 +53,7 @@ func TestMissingPackages(t *testing.T) {
 	}
 }
 
-// What is not for want of something is never skipped.
+// An error other than a missing server never skips a test.
 func TestOtherErrorsFail(t *testing.T) {
 	t.Setenv("HOLDFAST_REQUIRE", "")
 	o := &outcome{TB: t}

@@ -29,7 +29,7 @@ func TestNowInProjection(t *testing.T) {
 	}
 }
 
-// What a caller chose stays what it is, however often it is copied.
+// A caller's text is not evaluated, however often it is copied.
 func TestLiteralsStayText(t *testing.T) {
 	c := locks(t)
 	for _, text := range []string{"$owner", "$$NOW", "$$ROOT", "$", "a.$b"} {
@@ -38,7 +38,7 @@ func TestLiteralsStayText(t *testing.T) {
 			d("$filter", d("input", d("$ifNull", bson.A{"$holds", bson.A{}}), "cond", d("$ne", bson.A{"$$this.owner", ""}))),
 			bson.A{"$new"},
 		}))), d("$unset", "new"))
-		// Once more, with what is stored now.
+		// Again, with the stored value.
 		got := modify(t, c, text, nil, d("$set", d("holds", d("$map", d("input", "$holds", "in", d("$cond", bson.A{true, "$$this", nil}))))))
 		hold0 := got["holds"].(bson.A)[0].(bson.D)
 		if owner, of := hold0[0].Value, hold0[1].Value.(bson.A)[0]; owner != text || of != text {
@@ -47,7 +47,7 @@ func TestLiteralsStayText(t *testing.T) {
 	}
 }
 
-// All fields of a $set see the document as it was; a dot leads into a field.
+// All fields of a $set see the document as it was before; a dot leads into a field.
 func TestSetStage(t *testing.T) {
 	c := locks(t)
 	modify(t, c, "r", nil, d("$set", d("a", 1, "in.x", 1, "deep", d("x", 1), "gone", 1, "list", bson.A{d("k", 1), d("k", 2)})))
@@ -64,7 +64,7 @@ func TestExpressions(t *testing.T) {
 		expression any
 		want       string
 	}{
-		{d("$eq", bson.A{"$none", nil}), `false`}, // what is missing is less than null
+		{d("$eq", bson.A{"$none", nil}), `false`}, // a missing field is less than null
 		{d("$lt", bson.A{"$none", nil}), `true`},
 		{d("$gt", bson.A{"$none", "$$NOW"}), `false`},
 		{d("$gt", bson.A{"text", "$$NOW"}), `false`}, // types have an order
@@ -75,7 +75,7 @@ func TestExpressions(t *testing.T) {
 		{d("$ne", bson.A{d("a", 1), d("a", int64(1))}), `false`},
 		{d("$cmp", bson.A{"a", "b"}), `-1`},
 		{d("$in", bson.A{int64(2), bson.A{1, 2.0}}), `true`},
-		{d("$min", "$list"), `{"k":1}`}, // of an array, or of several
+		{d("$min", "$list"), `{"k":1}`}, // of an array, or of several arguments
 		{d("$max", bson.A{"$none", nil, 2, 1.5}), `2`},
 		{d("$min", d("$concatArrays", bson.A{bson.A{"text", nil}, bson.A{true, 7}})), `7`}, // null does not count
 		{d("$max", d("$filter", d("input", "$list", "cond", false))), `null`},

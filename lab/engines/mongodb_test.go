@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What is tested here are properties of a server that stores build upon. They
-// hold for a real one too: with HOLDFAST_TEST_MONGODB_URL they are tested there.
+// These tests check properties of a server on which stores rely. A real server has them too:
+// with HOLDFAST_TEST_MONGODB_URL the tests run on it.
 
 func locks(t *testing.T) *mongo.Collection {
 	t.Helper()
@@ -31,7 +31,7 @@ func locks(t *testing.T) *mongo.Collection {
 	return c
 }
 
-// d makes a document of names and values.
+// d returns a document of names and values.
 func d(pairs ...any) bson.D {
 	var out bson.D
 	for i := 0; i < len(pairs); i += 2 {
@@ -40,7 +40,7 @@ func d(pairs ...any) bson.D {
 	return out
 }
 
-// modify is a findOneAndUpdate that inserts where there is nothing.
+// modify is a findOneAndUpdate with upsert.
 func modify(t *testing.T, c *mongo.Collection, resource string, fields bson.D, stages ...any) bson.M {
 	t.Helper()
 	o := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)
@@ -54,7 +54,7 @@ func modify(t *testing.T, c *mongo.Collection, resource string, fields bson.D, s
 	return after
 }
 
-// take sets the owner where there is none, and counts who asked.
+// take sets the owner unless there is one, and counts the requests.
 func take(owner string) bson.A {
 	return bson.A{
 		d("$set", d("owner", d("$ifNull", bson.A{"$owner", d("$literal", owner)}))),
@@ -85,7 +85,7 @@ func TestOneOfManyUpsertsWins(t *testing.T) {
 					return
 				}
 				won.Store(after.Owner, true)
-				asked.Store(after.Asked, true) // two replies with one number would be one document seen twice
+				asked.Store(after.Asked, true) // the same number in two replies would be one document seen twice
 				return
 			}
 		})
@@ -99,7 +99,7 @@ func TestOneOfManyUpsertsWins(t *testing.T) {
 	}
 }
 
-// An upsert whose filter has $expr could not say what to insert.
+// An upsert whose filter has $expr does not define what to insert.
 func TestExprInUpsertIsRefused(t *testing.T) {
 	c := locks(t)
 	err := c.FindOneAndUpdate(t.Context(), d("$expr", d("$lt", bson.A{"$end", "$$NOW"})), take("me"),
@@ -127,7 +127,7 @@ func TestBulkWriteOfPipelines(t *testing.T) {
 		t.Errorf("upserted %d, matched %d, modified %d; want %d each", result.UpsertedCount, result.MatchedCount, result.ModifiedCount, n/2)
 	}
 
-	// Nothing after the first error, where the order counts.
+	// An ordered write stops at the first error.
 	_, err = c.BulkWrite(t.Context(), []mongo.WriteModel{
 		mongo.NewUpdateOneModel().SetFilter(d("resource", "r0")).SetUpdate(d("$set", d("resource", "r2"))),
 		mongo.NewUpdateOneModel().SetFilter(d("resource", "r0")).SetUpdate(d("$set", d("late", true))),

@@ -12,10 +12,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// OutsideMongoTransactions runs a test twice: with a ctx that carries a transaction
-// of the collection's own client, as Session.WithTransaction gives it to its
-// callback, and with one of another client, which the driver refuses. Nothing that is
-// sent through coll may belong to the transaction.
+// OutsideMongoTransactions runs a test twice: with a ctx that carries a transaction of the
+// collection's own client, as Session.WithTransaction passes it to its callback, and with a
+// transaction of another client, which the driver refuses. No command sent through coll may
+// belong to the transaction.
 func OutsideMongoTransactions(t *testing.T, near *mongo.Collection, test func(ctx context.Context, t *testing.T, coll *mongo.Collection)) {
 	t.Helper()
 	for _, whose := range []string{"its own client", "another client"} {
@@ -40,7 +40,7 @@ func OutsideMongoTransactions(t *testing.T, near *mongo.Collection, test func(ct
 	}
 }
 
-// sentCommands are those that a client has sent.
+// sentCommands records the commands of a client.
 type sentCommands struct {
 	mu  sync.Mutex
 	all []bson.Raw
@@ -54,8 +54,8 @@ func (s *sentCommands) monitor() *event.CommandMonitor {
 	}}
 }
 
-// noneIn looks at the commands. A server that has no sessions is not sent the
-// session's ID, but a command in a transaction lacks its write concern there, too.
+// noneIn checks the commands. The driver does not send the session's ID to a server without
+// sessions, but there too a command in a transaction lacks its write concern.
 func (s *sentCommands) noneIn(t *testing.T, session *mongo.Session) {
 	t.Helper()
 	s.mu.Lock()

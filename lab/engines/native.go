@@ -18,30 +18,30 @@ import (
 	"time"
 )
 
-// watch starts a server, and ends it with this process.
+// watch is the script that starts a server and ends it with this process.
 //
 //go:embed watch.sh
 var watch string
 
-// native is a server that is a program as users have it: nobody taught it to
-// write its URL, or to end with its standard input.
+// native is an ordinary server program: it does not print its URL, and does not end with its
+// standard input.
 type native struct {
 	name   string
-	folder string // its own, which is there; removed when this process ends
+	folder string // its own existing folder; removed when this process ends
 	// command returns the program and its arguments for a port.
 	command func(port int) ([]string, error)
-	env     []string // besides this process's own
+	env     []string // in addition to this process's
 	url     func(port int) string
-	// crash ends the program at once, without it doing anything for its data.
+	// crash is the signal that ends the program at once, without any work on its data.
 	crash syscall.Signal
-	// unprivileged is a program that refuses root.
+	// unprivileged means that the program refuses to run as root.
 	unprivileged bool
-	// ready says why the program, which has this ID, does not answer yet. Another
-	// program may have the port.
+	// ready returns why the program with this process ID does not answer yet. Another program
+	// may have the port.
 	ready func(ctx context.Context, pid, port int) error
 }
 
-// addressTaken are words of a program that could not have its port.
+// addressTaken is part of the message of a program whose port is taken.
 const addressTaken = "in use"
 
 // start starts the server at a port, or at a free one for 0.
@@ -80,7 +80,7 @@ func (n native) startAt(ctx context.Context, port int) (_ *process, err error) {
 		return nil, err
 	}
 	defer stdin.Close()
-	// Nobody writes into this pipe. That it ends tells that the program did.
+	// Nothing is written to this pipe. It is closed when the program ends.
 	ended, running, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, alive.Close())
@@ -93,7 +93,7 @@ func (n native) startAt(ctx context.Context, port int) (_ *process, err error) {
 	defer lock.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), sh, append([]string{"-c", watch, "watch", n.folder, strconv.Itoa(int(n.crash))}, command...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdin, log, log, []*os.File{running, lock}
-	cmd.Dir, cmd.Env = n.folder, slices.Concat(os.Environ(), []string{"LC_ALL=C"}, n.env) // a locale may not be installed
+	cmd.Dir, cmd.Env = n.folder, slices.Concat(os.Environ(), []string{"LC_ALL=C"}, n.env) // another locale may not be installed
 	if n.unprivileged {
 		cmd.SysProcAttr = unprivileged()
 	}
@@ -105,13 +105,13 @@ func (n native) startAt(ctx context.Context, port int) (_ *process, err error) {
 	p := &process{url: n.url(port), cmd: cmd, alive: alive, folder: n.folder, crash: n.crash}
 	if err := n.await(ctx, p, ended, port); err != nil {
 		p.stop()
-		said, _ := io.ReadAll(io.NewSectionReader(log, 0, 1<<20)) // nothing read, nothing said
+		said, _ := io.ReadAll(io.NewSectionReader(log, 0, 1<<20)) // without a log, the error is shorter
 		return nil, fmt.Errorf("%s did not start: %w; it wrote: %s", n.name, err, strings.TrimSpace(string(said)))
 	}
 	return p, nil
 }
 
-// await returns when the server answers, or with why it does not.
+// await returns when the server answers, or with the reason why it does not.
 func (n native) await(ctx context.Context, p *process, ended *os.File, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, startup)
 	defer cancel()
@@ -132,10 +132,9 @@ func (n native) await(ctx context.Context, p *process, ended *os.File, port int)
 	}
 }
 
-// freePort returns a port of the loopback interface that nobody listens at. It is
-// none of those that the system gives to connections: what connects to a server
-// that is stopped for a moment would now and then get its port, and a server that
-// comes back would not.
+// freePort returns a port of the loopback interface without a listener. It is outside of the
+// range for outgoing connections: otherwise a client of a stopped server might get the server's
+// port, so that the server could not start again.
 func freePort(ctx context.Context) (int, error) {
 	var err error
 	for range 100 {
@@ -150,7 +149,7 @@ func freePort(ctx context.Context) (int, error) {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// poll repeats until there is no error, or returns the last one when ctx is done.
+// poll repeats try until it succeeds, or returns the last error when ctx ends.
 func poll(ctx context.Context, try func() error) error {
 	for {
 		err := try()

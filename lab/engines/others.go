@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// Handler answers GET /NAME with the URL of a server of this kind, as text. It starts
-// one when the first request asks for it. 404 says what this machine lacks for it, and
-// how to get that.
+// Handler answers GET /NAME with the URL of a server of this kind, as text. The first request
+// for a kind starts the server. Status 404 says what this machine lacks for it, and how to get
+// it.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i := slices.IndexFunc(kinds, func(k *kind) bool { return "/"+k.name == r.URL.Path })
@@ -22,7 +22,7 @@ func Handler() http.Handler {
 			http.Error(w, "unknown kind of server", http.StatusBadRequest)
 			return
 		}
-		e, err := kinds[i].get(context.WithoutCancel(r.Context())) // others ask for it, too
+		e, err := kinds[i].get(context.WithoutCancel(r.Context())) // other requests need it too
 		switch _, lacking := errors.AsType[missing](err); {
 		case lacking:
 			http.Error(w, err.Error(), http.StatusNotFound)
@@ -34,7 +34,7 @@ func Handler() http.Handler {
 	})
 }
 
-// ask asks for a server of this kind at what serves [Handler].
+// ask requests a server of this kind from the [Handler] at a URL.
 func (k *kind) ask(ctx context.Context, others string) (string, error) {
 	u, err := url.JoinPath(others, k.name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (k *kind) ask(ctx context.Context, others string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// One request is all: a connection that is kept would outlive the tests.
+	// There is only one request: a kept connection would outlive the tests.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)
 	if err != nil {
@@ -64,8 +64,8 @@ func (k *kind) ask(ctx context.Context, others string) (string, error) {
 	return said, nil
 }
 
-// StartAll starts one server of each kind, all at once, and calls started with how
-// each is reached, or lacks with why this machine cannot have it.
+// StartAll starts one server of each kind, all at once. It calls started with the variable and
+// the server, or lacks with the reason why this machine cannot run it.
 func StartAll(ctx context.Context, started func(variable string, e Engine), lacks func(name string, why error)) error {
 	found, errs := make([]Engine, len(kinds)), make([]error, len(kinds))
 	var starting sync.WaitGroup
@@ -87,8 +87,7 @@ func StartAll(ctx context.Context, started func(variable string, e Engine), lack
 	return nil
 }
 
-// End ends the servers that were started for all tests of this process, as its end
-// would, and returns when they are gone.
+// End ends the servers that all tests of this process share, and returns when they have ended.
 func End() {
 	var ending sync.WaitGroup
 	for _, k := range kinds {

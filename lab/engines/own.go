@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// own is a server that belongs to one test.
+// own is a server for one test.
 type own struct {
 	Engine
 	kind   *kind
-	folder string // with its data; "": it has none
-	// start starts it with what is in the folder.
+	folder string // with its data; "": none
+	// start starts the server with the data in the folder.
 	start   starter
 	process *process // nil: it is stopped
 }
@@ -34,8 +34,8 @@ func (s *own) begin(t testing.TB, start starter, port int) {
 	s.process, s.Engine = p, s.kind.engine(p.url)
 }
 
-// endsWith lets the server end with the test, and its folder go.
-func (s *own) endsWith(t testing.TB) {
+// endWithTest ends the server with the test, and removes its folder.
+func (s *own) endWithTest(t testing.TB) {
 	t.Cleanup(func() {
 		s.Stop()
 		if err := os.RemoveAll(s.folder); err != nil {
@@ -44,8 +44,8 @@ func (s *own) endsWith(t testing.TB) {
 	})
 }
 
-// Restart stops the server and starts it again at the same address, with the data that it
-// wrote to its folder, as after a crash.
+// Restart stops the server and starts it again at the same address, with the data in its
+// folder, as after a crash.
 func (s *own) Restart(t testing.TB) {
 	t.Helper()
 	port := s.port(t)
@@ -53,7 +53,7 @@ func (s *own) Restart(t testing.TB) {
 	s.begin(t, s.start, port)
 }
 
-// empty is Restart without what is in that folder.
+// empty is Restart without the data in that folder.
 func (s *own) empty(t testing.TB, data string, create starter) {
 	t.Helper()
 	port := s.port(t)
@@ -72,7 +72,7 @@ func (s *own) Stop() {
 	}
 }
 
-// port is that of a server which a test has started.
+// port returns the port of a server that a test has started.
 func (e Engine) port(t testing.TB) int {
 	t.Helper()
 	u, err := url.Parse(e.URL)
@@ -86,21 +86,20 @@ func (e Engine) port(t testing.TB) int {
 	return port
 }
 
-// Freeze lets the server stand still until Thaw: what is sent to it waits, as on a
-// machine that is suspended.
+// Freeze suspends the server until Thaw, like a suspended machine: requests to it wait.
 func (s *own) Freeze(t testing.TB) {
 	t.Helper()
 	s.signal(t, freeze, awaitStopped)
 }
 
-// Thaw lets the server go on.
+// Thaw resumes the server.
 func (s *own) Thaw(t testing.TB) {
 	t.Helper()
 	s.signal(t, thaw, func(testing.TB, int) {})
 }
 
-// signal tells the server and then the processes that it has started, which are in
-// process groups of their own with PostgreSQL. Once it stands still it starts none.
+// signal signals the server and then its child processes, which with PostgreSQL are in process
+// groups of their own. A stopped server starts no new ones.
 func (s *own) signal(t testing.TB, signal syscall.Signal, await func(t testing.TB, pid int)) {
 	t.Helper()
 	if s.process == nil {
@@ -118,8 +117,8 @@ func (s *own) signal(t testing.TB, signal syscall.Signal, await func(t testing.T
 	}
 }
 
-// awaitStopped returns when no thread of a process runs, where the system tells. A
-// signal is sent before it is obeyed: until its threads get to it they still answer.
+// awaitStopped returns when all threads of a process have stopped, if the system shows that.
+// After a signal, threads run on for a moment and may still answer.
 func awaitStopped(t testing.TB, pid int) {
 	t.Helper()
 	limit := time.After(startup)
@@ -134,15 +133,15 @@ func awaitStopped(t testing.TB, pid int) {
 	}
 }
 
-// stopped tells whether all threads of a process have stopped, or ended.
+// stopped reports whether all threads of a process have stopped or ended.
 func stopped(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is sound
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is valid
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread)
 		if err != nil {
 			continue // it has ended
 		}
-		// The state comes after the name, which is in parentheses and may hold some.
+		// The state follows the name, which is in parentheses and may contain some.
 		_, state, _ := strings.Cut(string(text[max(0, strings.LastIndex(string(text), ")")):]), " ")
 		if !strings.ContainsAny(state[:min(1, len(state))], "TtZX") {
 			return false
@@ -151,9 +150,9 @@ func stopped(pid int) bool {
 	return true
 }
 
-// children are the processes that one has started, where the system tells.
+// children returns the child processes of a process, if the system shows them.
 func children(pid int) (all []*os.Process) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // one of each thread
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // one file for each thread
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // the thread may have ended
 		for word := range strings.FieldsSeq(string(text)) {

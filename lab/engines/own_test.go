@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// A server that stands still answers nobody, on open connections and on new ones,
-// and everybody when it goes on.
+// A frozen server does not answer on open and on new connections, and answers all requests
+// after Thaw.
 func TestFreeze(t *testing.T) {
 	type server interface {
 		Freeze(t testing.TB)

@@ -14,10 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// PgBouncer returns the URL of a PgBouncer in front of the database of a URL. It
-// ends with the test. It pools transactions, and knows no prepared statements: a
-// session of a client's ends with each transaction, and what it prepared, set or
-// listens to is another one's then.
+// PgBouncer returns the URL of a PgBouncer for the database of a URL. It ends with the test. It
+// pools transactions, and does not support prepared statements: a client's session lasts for
+// one transaction, and so does what it prepares, sets or listens to.
 func PgBouncer(t testing.TB, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -26,7 +25,7 @@ func PgBouncer(t testing.TB, databaseURL string) string {
 	}
 	p, err := startPgBouncer(context.WithoutCancel(t.Context()), u)
 	if err != nil {
-		postgresKind.lack(t, "pgbouncer", err, "")
+		postgresKind.skipOrFail(t, "pgbouncer", err, "")
 	}
 	t.Cleanup(p.end)
 	return p.url
@@ -47,7 +46,7 @@ func startPgBouncer(ctx context.Context, database *url.URL) (*process, error) {
 	if port == "" {
 		port = "5432"
 	}
-	// Clients need no password: only the server may ask for one.
+	// Clients need no password: only the server may require one.
 	users := filepath.Join(folder, "users")
 	quoted := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 	if err := writeUnprivileged(users, []byte(quoted(user)+" "+quoted(password)+"\n")); err != nil {
@@ -62,7 +61,8 @@ func startPgBouncer(ctx context.Context, database *url.URL) (*process, error) {
 			return u.String()
 		},
 		command: func(listen int) ([]string, error) {
-			// A file for each port: it tells whose answer an answer is.
+			// Each port has a file of its own, by which an answer shows which PgBouncer it
+			// comes from.
 			config := pgBouncerConfig(folder, listen)
 			return []string{program, config}, writeUnprivileged(config, fmt.Appendf(nil, `[databases]
 %s = host=%s port=%s dbname=%s
@@ -94,7 +94,7 @@ func pgBouncerConfig(folder string, port int) string {
 	return filepath.Join(folder, fmt.Sprintf("pgbouncer-%d.ini", port))
 }
 
-// pgBouncerReady asks the console of a PgBouncer for its configuration.
+// pgBouncerReady reads the configuration from the console of a PgBouncer.
 func pgBouncerReady(ctx context.Context, console, config string) error {
 	conn, err := pgconn.Connect(ctx, console)
 	if err != nil {

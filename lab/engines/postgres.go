@@ -41,8 +41,8 @@ host all all 127.0.0.1/32 trust
 // replicationAccess lets standbys connect.
 const replicationAccess = "host replication all 127.0.0.1/32 trust\n"
 
-// postgresPrograms returns the folder with PostgreSQL: always the same version,
-// whichever this machine has.
+// postgresPrograms returns the folder with PostgreSQL, always in the same version, whatever
+// this machine has.
 func postgresPrograms(ctx context.Context) (string, error) {
 	cache, err := unprivilegedDir(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func postgresPrograms(ctx context.Context) (string, error) {
 	})
 }
 
-// untar unpacks the archive that is in a jar.
+// untar unpacks the archive in a jar.
 func untar(ctx context.Context, path, dir string) error {
 	jar, err := zip.OpenReader(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func untar(ctx context.Context, path, dir string) error {
 	return fmt.Errorf("nothing to unpack in %s", path)
 }
 
-// newPostgres makes a cluster of databases in a folder, and starts its server.
+// newPostgres creates a database cluster in a folder, and starts its server.
 func newPostgres(ctx context.Context, folder string, port int, settings []string) (*process, error) {
 	programs, err := postgresPrograms(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func newPostgres(ctx context.Context, folder string, port int, settings []string
 	return startPostgres(ctx, folder, port, settings)
 }
 
-// startPostgres starts a server with the data that are in the folder.
+// startPostgres starts a server with the data in the folder.
 func startPostgres(ctx context.Context, folder string, port int, settings []string) (*process, error) {
 	programs, err := postgresPrograms(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func startPostgres(ctx context.Context, folder string, port int, settings []stri
 			return clocked(ctx, folder, command)
 		},
 		ready: func(_ context.Context, pid, _ int) error {
-			// The server's own word: another one may have the port.
+			// This file is the server's own: another program may have the port.
 			content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 			if err != nil {
 				return err
@@ -152,19 +152,19 @@ func startPostgres(ctx context.Context, folder string, port int, settings []stri
 	}.start(ctx, port)
 }
 
-// Postgres returns a server that all tests of this process share, or what
-// HOLDFAST_TEST_POSTGRES_URL names. The user of its URL may do everything.
+// Postgres returns a server that all tests of this process share, or the server that
+// HOLDFAST_TEST_POSTGRES_URL names. The user in its URL is a superuser.
 func Postgres(t testing.TB) Engine {
 	t.Helper()
 	return postgresKind.shared(t)
 }
 
-// StartPostgres is Postgres for a program that is no test. What this machine lacks
-// is an error that says how to get it.
+// StartPostgres is Postgres for programs other than tests. If this machine lacks something, the
+// error says how to get it.
 func StartPostgres(ctx context.Context) (Engine, error) { return postgresKind.get(ctx) }
 
-// PostgresDatabase returns the URL of a database of the test's own on Postgres(t). At
-// the end of the test it is dropped, even if clients are connected to it.
+// PostgresDatabase returns the URL of a new database on Postgres(t). It is dropped when the
+// test ends, even if clients are connected to it.
 func PostgresDatabase(t testing.TB) string {
 	t.Helper()
 	return postgresDatabase(t, Postgres(t).URL)
@@ -183,7 +183,7 @@ func postgresDatabase(t testing.TB, server string) string {
 	return u.String()
 }
 
-// postgresDo does statements, one by one.
+// postgresDo runs statements one by one.
 func postgresDo(t testing.TB, url string, statements ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -200,14 +200,14 @@ func postgresDo(t testing.TB, url string, statements ...string) {
 	}
 }
 
-// PostgresServer is a server that belongs to one test, which may stop it.
+// PostgresServer is a server for one test, which may stop it.
 type PostgresServer struct {
 	own
 	settings []string
 }
 
-// NewPostgres starts a server, even where HOLDFAST_TEST_POSTGRES_URL names one. It
-// ends with the test. Settings are as in postgresql.conf: "max_connections=20".
+// NewPostgres starts a server, even if HOLDFAST_TEST_POSTGRES_URL names one. It ends with the
+// test. Settings are lines of postgresql.conf: "max_connections=20".
 func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	s := ownPostgres(t, settings)
@@ -215,7 +215,7 @@ func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	return s
 }
 
-// ownPostgres is a server that is to be started. It ends with the test.
+// ownPostgres returns a server that is not started yet. It ends with the test.
 func ownPostgres(t testing.TB, settings []string) *PostgresServer {
 	t.Helper()
 	folder, err := unprivilegedFolder(t.Context())
@@ -226,11 +226,11 @@ func ownPostgres(t testing.TB, settings []string) *PostgresServer {
 	s.start = func(ctx context.Context, port int) (*process, error) {
 		return startPostgres(ctx, folder, port, settings)
 	}
-	s.endsWith(t)
+	s.endWithTest(t)
 	return s
 }
 
-// create starts the server with the databases that a new one has.
+// create starts the server with a new cluster.
 func (s *PostgresServer) create(ctx context.Context, port int) (*process, error) {
 	return newPostgres(ctx, s.folder, port, s.settings)
 }
@@ -241,8 +241,8 @@ func (s *PostgresServer) Empty(t testing.TB) {
 	s.empty(t, filepath.Join(s.folder, "data"), s.create)
 }
 
-// Role makes a role that must give this password, and returns its URL.
-// Other roles are trusted without one.
+// Role creates a role that needs this password, and returns its URL. Other roles need no
+// password.
 func (s *PostgresServer) Role(t testing.TB, name, password string) string {
 	t.Helper()
 	u, err := url.Parse(s.URL)

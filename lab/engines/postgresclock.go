@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// idlePostgres are servers with a clock that no test has. They end with this
+// idlePostgres are servers with a clock that no test uses at the moment. They end with this
 // process.
 var idlePostgres struct {
 	mu      sync.Mutex
 	servers []*process
 }
 
-// PostgresClock returns the URL of a database on a server that has a clock of its
-// own. Until the end of the test nobody else uses that server; then another test
-// gets it, for it takes a second to make one.
+// PostgresClock returns the URL of a database on a server with a clock of its own. No other
+// test uses the server until the test ends; then another test gets it, because starting one
+// takes a second.
 func PostgresClock(t testing.TB) (databaseURL string, clock *Clock) {
 	t.Helper()
 	p := takePostgres()

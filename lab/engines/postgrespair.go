@@ -15,21 +15,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresPair are a primary and a synchronous standby, which belong to one test:
-// what is committed is on both.
+// PostgresPair is a primary with a synchronous standby, for one test: each commit is on both.
 type PostgresPair struct {
-	// Engine has the URL of whichever is the primary, as programs name it: both
-	// hosts, with target_session_attrs=read-write.
+	// Engine has the URL of both hosts, with target_session_attrs=read-write, so that programs
+	// connect to the current primary.
 	Engine
-	// Primary and Standby are what they are now. After a fail-over there is no
-	// standby until Rejoin.
+	// Primary and Standby are the current ones. After FailOver there is no standby until
+	// Rejoin.
 	Primary, Standby *PostgresServer
 }
 
-// NewPostgresPair starts the two, and returns when the primary waits for the standby.
+// NewPostgresPair starts both, and returns when the primary waits for the standby.
 func NewPostgresPair(t testing.TB, settings ...string) *PostgresPair {
 	t.Helper()
-	// What the standby has not got yet is kept for it.
+	// The primary keeps what the standby has not received yet.
 	p := &PostgresPair{Primary: NewPostgres(t, append([]string{"wal_keep_size=256MB"}, settings...)...)}
 	p.Standby = newStandby(t, p.Primary)
 	p.await(t)
@@ -46,8 +45,8 @@ func (p *PostgresPair) FailOver(t testing.TB) {
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
 
-// Rejoin makes the server that was killed the standby of the other, and returns
-// when it has all, and commits wait for it again.
+// Rejoin makes the killed server the standby of the other one. It returns when the standby is
+// complete and commits wait for it again.
 func (p *PostgresPair) Rejoin(t testing.TB) {
 	t.Helper()
 	port := p.Standby.port(t)
@@ -58,33 +57,33 @@ func (p *PostgresPair) Rejoin(t testing.TB) {
 	p.await(t)
 }
 
-// Cut separates the standby from the primary until Restore: commits wait, and what is
-// not on the standby does not come there.
+// Cut separates the standby from the primary until Restore: commits wait, and the standby
+// receives nothing.
 func (p *PostgresPair) Cut(t testing.TB) {
 	t.Helper()
-	p.admit(t, strings.Replace(postgresAccess, replicationAccess, "", 1))
+	p.setAccess(t, strings.Replace(postgresAccess, replicationAccess, "", 1))
 	p.until(t, "the standby is cut off", `SELECT count(*) = 0 FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_replication) AS cut`)
 }
 
-// Restore connects the standby again, and returns when it has all changes.
+// Restore reconnects the standby, and returns when it has all changes.
 func (p *PostgresPair) Restore(t testing.TB) {
 	t.Helper()
-	p.admit(t, postgresAccess)
+	p.setAccess(t, postgresAccess)
 	p.until(t, "the standby is back", standbyIsSynchronous)
 }
 
 const standbyIsSynchronous = `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync' AND replay_lsn >= pg_current_wal_lsn()`
 
-// await makes commits wait for the standby from now on. Before the standby was there
-// they would have waited forever.
+// await makes commits wait for the standby from now on. Before the standby exists, they would
+// wait forever.
 func (p *PostgresPair) await(t testing.TB) {
 	t.Helper()
 	postgresDo(t, p.Primary.URL, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
 	p.until(t, "the standby is synchronous", standbyIsSynchronous)
 }
 
-// admit changes who may connect to the primary.
-func (p *PostgresPair) admit(t testing.TB, access string) {
+// setAccess sets who may connect to the primary.
+func (p *PostgresPair) setAccess(t testing.TB, access string) {
 	t.Helper()
 	if err := writeUnprivileged(filepath.Join(p.Primary.folder, "access"), []byte(access)); err != nil {
 		t.Fatal(err)
@@ -92,7 +91,7 @@ func (p *PostgresPair) admit(t testing.TB, access string) {
 	postgresDo(t, p.Primary.URL, "SELECT pg_reload_conf()")
 }
 
-// until asks the primary again and again.
+// until repeats a query on the primary until it returns true.
 func (p *PostgresPair) until(t testing.TB, what, question string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -114,7 +113,7 @@ func (p *PostgresPair) until(t testing.TB, what, question string) {
 	}
 }
 
-// newStandby starts a server that follows another.
+// newStandby starts a standby of a server.
 func newStandby(t testing.TB, primary *PostgresServer) *PostgresServer {
 	t.Helper()
 	s := ownPostgres(t, primary.settings)
@@ -122,7 +121,7 @@ func newStandby(t testing.TB, primary *PostgresServer) *PostgresServer {
 	return s
 }
 
-// follow starts the server with a copy of the primary's data, to follow it.
+// follow starts the server as a standby, with a copy of the primary's data.
 func (s *PostgresServer) follow(t testing.TB, primary *PostgresServer, port int) {
 	t.Helper()
 	if err := primary.copyTo(context.WithoutCancel(t.Context()), filepath.Join(s.folder, "data")); err != nil {
@@ -163,8 +162,8 @@ func (s *PostgresServer) copyTo(ctx context.Context, to string) error {
 	return nil
 }
 
-// copyData copies a folder of data, but for what is the running server's own, and
-// its log, which the copy gets from the server. Files may vanish while it copies.
+// copyData copies a data folder without the running server's own files and without its log,
+// which the copy receives from the server. Files may vanish during the copy.
 func copyData(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

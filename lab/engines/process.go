@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// startup is the longest that a server may take until it says where it is.
+// startup is the longest time that a server may take to print its URL.
 const startup = 5 * time.Minute
 
-// urlLine is a line that is one; a server may log others in the midst of a sentence.
+// urlLine matches a line that is a URL; a server may also log URLs within a sentence.
 var urlLine = regexp.MustCompile(`^[a-z]+://\S+\n$`)
 
-// process is a server that was started by this process. It writes its URL as the
-// first line, and ends when its standard input does: the system closes that when
-// this process ends, even if it was killed. No goroutine looks after it.
+// process is a server that this process has started. It prints its URL, and ends when its
+// standard input ends: the system closes that when this process ends, even if it is killed. So
+// no goroutine has to watch it.
 type process struct {
 	url   string
 	cmd   *exec.Cmd
 	alive *os.File // the writing end of its standard input
 
-	// Of a native server: the folder of its own, and what makes it crash.
+	// For a native server: its own folder, and the signal that crashes it.
 	folder string
 	crash  os.Signal
 }
 
-// launch starts a command that is such a server.
+// launch starts the command of such a server.
 func launch(ctx context.Context, name string, args ...string) (_ *process, err error) {
 	stdin, alive, err := os.Pipe()
 	if err != nil {
@@ -59,7 +59,7 @@ func launch(ctx context.Context, name string, args ...string) (_ *process, err e
 	return p, nil
 }
 
-// readURL reads until a line is a URL. What else was written is in the error.
+// readURL reads until a line is a URL. Its error contains the other output.
 func readURL(output *os.File) (string, error) {
 	if err := output.SetReadDeadline(time.Now().Add(startup)); err != nil {
 		return "", err
@@ -80,31 +80,31 @@ func readURL(output *os.File) (string, error) {
 	}
 }
 
-// end ends the server as the end of this process would: its data go, too.
+// end ends the server and removes its data, as the end of this process does.
 func (p *process) end() {
 	if p.folder != "" {
 		p.stop()
-		os.RemoveAll(p.folder) // what is left is in .cache
+		os.RemoveAll(p.folder) // the rest stays in .cache
 		return
 	}
 	p.alive.Close()
-	p.wait() //nolint:errcheck // it is gone in any case
+	p.wait() //nolint:errcheck // it has ended in any case
 }
 
 // stop ends the server at once, as a crash would.
 func (p *process) stop() {
 	if p.folder == "" {
 		p.cmd.Process.Kill() //nolint:errcheck // it may have ended
-		p.wait()             //nolint:errcheck // it is gone in any case
+		p.wait()             //nolint:errcheck // it has ended in any case
 		p.alive.Close()
 		return
 	}
 	p.cmd.Process.Signal(p.crash) //nolint:errcheck // it may have ended
-	p.wait()                      //nolint:errcheck // it is gone in any case
+	p.wait()                      //nolint:errcheck // it has ended in any case
 	p.unwatch()
 }
 
-// terminate asks a native server to end. It returns when it is gone, with an error if it
+// terminate asks a native server to end, and returns when it has ended, with an error if it
 // failed.
 func (p *process) terminate() error {
 	err := errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), p.wait())
@@ -112,14 +112,13 @@ func (p *process) terminate() error {
 	return err
 }
 
-// unwatch is for a native server that is gone, while its folder stays. What watches over it
-// is to do so until then.
+// unwatch ends the watcher of a native server that has ended, so that its folder stays.
 func (p *process) unwatch() {
-	p.alive.WriteString("stopped\n") //nolint:errcheck // that may be gone, too
+	p.alive.WriteString("stopped\n") //nolint:errcheck // it may have ended too
 	p.alive.Close()
 }
 
-// wait returns when the server is gone.
+// wait returns when the server has ended.
 func (p *process) wait() error {
 	timer := time.AfterFunc(startup, func() { p.cmd.Process.Kill() }) //nolint:errcheck // it may have ended
 	defer timer.Stop()

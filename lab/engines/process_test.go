@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// starter makes this test binary start a server, say where it is, and hang.
+// starter makes this test binary start a server, print its URL, and hang.
 const starter = "HOLDFAST_TEST_STARTER"
 
 func TestServerEndsWithTheProcessThatStartedIt(t *testing.T) {
@@ -31,7 +31,7 @@ func TestServerEndsWithTheProcessThatStartedIt(t *testing.T) {
 				os.Stdout.WriteString(address + "\n")
 				select {}
 			}
-			_, stop := server.start(t) // skips where there is none
+			_, stop := server.start(t) // skips the test without a server
 			stop()
 			endsWithStarter(t, "^TestServerEndsWithTheProcessThatStartedIt$/^"+server.kind+"$")
 		})

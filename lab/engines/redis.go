@@ -25,11 +25,11 @@ var redisKind = &kind{name: "redis", start: func(ctx context.Context) (*process,
 	return newRedis(ctx, RedisUsual, folder, 0, nil)
 }}
 
-// redisConfig is the name of the file in a server's folder. The server writes it
-// itself where a Sentinel makes it a replica, or a primary.
+// redisConfig is the name of the configuration in a server's folder. The server rewrites it
+// when a Sentinel makes it a replica or a primary.
 const redisConfig = "redis.conf"
 
-// newRedis starts a server that has no data in a folder of its own.
+// newRedis starts a server without data in a folder of its own.
 func newRedis(ctx context.Context, release RedisRelease, folder string, port int, config []string) (*process, error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func newRedis(ctx context.Context, release RedisRelease, folder string, port int
 	return startRedis(ctx, release, folder, port)
 }
 
-// redisLines makes a configuration of words as redis-server takes them as
-// arguments: one with two dashes begins a line.
+// redisLines converts arguments of redis-server to a configuration: a word with two dashes
+// begins a line.
 func redisLines(words []string) []byte {
 	var lines strings.Builder
 	for _, word := range words {
@@ -56,7 +56,7 @@ func redisLines(words []string) []byte {
 	return []byte(lines.String())
 }
 
-// startRedis starts a server, or a Sentinel, with what is in a folder.
+// startRedis starts a server, or a Sentinel, with the files in a folder.
 func startRedis(ctx context.Context, release RedisRelease, folder string, port int, arguments ...string) (*process, error) {
 	program, env, err := release.program(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func startRedis(ctx context.Context, release RedisRelease, folder string, port i
 	}.start(ctx, port)
 }
 
-// redisFact is a line of what INFO answers.
+// redisFact returns the value of a line in the reply to INFO.
 func redisFact(info, name string) string {
 	m := regexp.MustCompile(`(?m)^` + name + `:(.*?)\r?$`).FindStringSubmatch(info)
 	if m == nil {
@@ -81,7 +81,7 @@ func redisFact(info, name string) string {
 }
 
 func redisReady(ctx context.Context, pid, port int) error {
-	// The client would log that nobody listens yet.
+	// Otherwise the client would log that nothing listens yet.
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", loopback(port))
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func redisReady(ctx context.Context, pid, port int) error {
 	defer client.Close()
 	info, err := client.Info(ctx).Result()
 	if err != nil {
-		if redis.HasErrorPrefix(err, "NOAUTH") { // it wants a password, and answers
+		if redis.HasErrorPrefix(err, "NOAUTH") { // it answers that it requires a password
 			return nil
 		}
 		return err
@@ -105,25 +105,25 @@ func redisReady(ctx context.Context, pid, port int) error {
 	return nil
 }
 
-// redisClient returns a client that neither repeats nor waits for long.
+// redisClient returns a client that neither retries nor waits long.
 func redisClient(port int) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: loopback(port), MaxRetries: -1, DialerRetries: 1, DialTimeout: 10 * time.Second, PoolSize: 1})
 }
 
-// Redis returns a server that all tests of this process share, or what
-// HOLDFAST_TEST_REDIS_URL names: a single server in any case. Its data are in
-// memory only.
+// Redis returns a server that all tests of this process share, or the server that
+// HOLDFAST_TEST_REDIS_URL names. It is never a cluster or a Sentinel. Its data are in memory
+// only.
 func Redis(t testing.TB) Engine {
 	t.Helper()
 	return redisKind.shared(t)
 }
 
-// StartRedis is Redis for a program that is no test. What this machine lacks is an
-// error that says how to get it.
+// StartRedis is Redis for programs other than tests. If this machine lacks something, the error
+// says how to get it.
 func StartRedis(ctx context.Context) (Engine, error) { return redisKind.get(ctx) }
 
-// RedisPrefix returns a prefix for keys of the test's own on Redis(t). At the end
-// of the test all keys that begin with it are deleted.
+// RedisPrefix returns a new prefix for keys on Redis(t). The keys with the prefix are deleted
+// when the test ends.
 func RedisPrefix(t testing.TB) string {
 	t.Helper()
 	options, err := redis.ParseURL(Redis(t).URL)
@@ -150,23 +150,23 @@ func RedisPrefix(t testing.TB) string {
 	return prefix
 }
 
-// RedisServer is a server that belongs to one test, which may stop it.
+// RedisServer is a server for one test, which may stop it.
 type RedisServer struct {
 	own
 	release RedisRelease
 	config  []string
-	clock   *Clock // nil: that of the machine
+	clock   *Clock // nil: the machine's
 }
 
-// NewRedis starts a server, even where HOLDFAST_TEST_REDIS_URL names one. It ends
-// with the test. Config are words as redis-server takes them: "--appendonly",
-// "yes". Without any, its data are in memory only.
+// NewRedis starts a server, even if HOLDFAST_TEST_REDIS_URL names one. It ends with the test.
+// config are arguments of redis-server: "--appendonly", "yes". Without any, its data are in
+// memory only.
 func NewRedis(t testing.TB, config ...string) *RedisServer {
 	t.Helper()
 	return NewRedisRelease(t, RedisUsual, config...)
 }
 
-// NewRedisRelease is NewRedis for a server of some version.
+// NewRedisRelease is NewRedis for a server of another version.
 func NewRedisRelease(t testing.TB, release RedisRelease, config ...string) *RedisServer {
 	t.Helper()
 	s := newRedisServer(t, release, config)
@@ -174,8 +174,7 @@ func NewRedisRelease(t testing.TB, release RedisRelease, config ...string) *Redi
 	return s
 }
 
-// NewRedisClock is NewRedis for a server that has a clock of its own, by which its
-// keys expire.
+// NewRedisClock is NewRedis for a server with a clock of its own, by which its keys expire.
 func NewRedisClock(t testing.TB, config ...string) (*RedisServer, *Clock) {
 	t.Helper()
 	s := newRedisServer(t, RedisUsual, config)
@@ -192,7 +191,7 @@ func newRedisServer(t testing.TB, release RedisRelease, config []string) *RedisS
 	}
 	s := &RedisServer{own: own{kind: redisKind, folder: folder}, release: release, config: config}
 	s.start = func(ctx context.Context, port int) (*process, error) { return startRedis(ctx, release, folder, port) }
-	s.endsWith(t)
+	s.endWithTest(t)
 	return s
 }
 

@@ -10,25 +10,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// slots is how many a Redis Cluster has.
+// slots is the number of slots of a Redis Cluster.
 const slots = 16384
 
-// RedisCluster are three masters that belong to one test.
+// RedisCluster is a cluster of three masters for one test.
 type RedisCluster struct {
-	// Nodes have a third of the slots each, in their order.
+	// Nodes have a third of the slots each, in order.
 	Nodes []*RedisServer
-	// URL has the addresses of all.
+	// URL has the addresses of all nodes.
 	URL string
 }
 
-// NewRedisCluster starts a cluster, and returns when each of its nodes answers for
-// the slots that it has and knows who has the others. It ends with the test.
+// NewRedisCluster starts a cluster, and returns when each node serves its slots and knows the
+// nodes of the others. It ends with the test.
 func NewRedisCluster(t testing.TB) *RedisCluster {
 	t.Helper()
 	c := &RedisCluster{}
 	var addresses []string
 	for range 3 {
-		// A node that does not answer for so long is taken for lost by the others.
+		// The others take a node for lost if it does not answer for this long.
 		s := NewRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
 		c.Nodes = append(c.Nodes, s)
 		addresses = append(addresses, loopback(s.port(t)))

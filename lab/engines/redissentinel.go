@@ -12,25 +12,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sentinelMaster is the name by which a Sentinel knows the primary.
+// sentinelMaster is the Sentinel's name for the primary.
 const sentinelMaster = "holdfast"
 
-// RedisSentinel are a primary, its replica and a Sentinel, which belong to one
-// test. The Sentinel alone decides that the primary is lost, when it has not
-// answered for a second, and then makes the replica the primary. Who comes back is
-// made a replica after some seconds.
+// RedisSentinel is a primary, its replica and a Sentinel, for one test. The Sentinel takes the
+// primary for lost when it has not answered for a second, and then promotes the replica. A
+// server that comes back becomes a replica after some seconds.
 type RedisSentinel struct {
-	// Primary and Replica are called by what they were at first.
+	// Primary and Replica have their original roles as names.
 	Primary, Replica *RedisServer
-	// URL is that of the Sentinel, with the name of the primary.
+	// URL is the Sentinel's URL, with the name of the primary.
 	URL string
 
 	sentinel int // its port
 	dead     *RedisServer
 }
 
-// NewRedisSentinel starts the three, and returns when the replica has all that the
-// primary has and the Sentinel knows both. They end with the test.
+// NewRedisSentinel starts the three, and returns when the replica has all data of the primary
+// and the Sentinel knows both. They end with the test.
 func NewRedisSentinel(t testing.TB) *RedisSentinel {
 	t.Helper()
 	primary := NewRedis(t, "--"+syncDelay, "0")
@@ -58,8 +57,8 @@ sentinel failover-timeout %[2]s 3000
 	t.Cleanup(p.end)
 	sentinel := redisKind.engine(p.url)
 	askRedis(t, sentinel.port(t), func(ctx context.Context, client *redis.Client) error {
-		// It asks once a second by itself, so that one late answer would be a primary
-		// that is lost, and makes a replica of an old primary after 8 s or more.
+		// By default it pings once a second, so that one late answer would make the primary
+		// lost, and it takes 8 s or more to make an old primary a replica.
 		if err := client.Do(ctx, "sentinel", "debug", "ping-period", 400, "info-period", 1000, "publish-period", 500).Err(); err != nil {
 			return err
 		}
@@ -76,8 +75,8 @@ sentinel failover-timeout %[2]s 3000
 	}
 }
 
-// FailOver kills the server that is the primary, and returns when the Sentinel has
-// made the other one so, which takes some seconds.
+// FailOver kills the current primary, and returns when the Sentinel has promoted the other
+// server, which takes some seconds.
 func (s *RedisSentinel) FailOver(t testing.TB) {
 	t.Helper()
 	dead, next := s.Primary, s.Replica
@@ -105,15 +104,15 @@ func (s *RedisSentinel) FailOver(t testing.TB) {
 	})
 }
 
-// Rejoin starts the server that FailOver killed, with what it has on its disk, and
-// returns when it is a replica that has all that the primary has.
+// Rejoin starts the killed server with the data on its disk, and returns when it is a replica
+// with all data of the primary.
 func (s *RedisSentinel) Rejoin(t testing.TB) {
 	t.Helper()
 	s.dead.Restart(t)
 	s.dead.awaitPrimary(t)
 }
 
-// primary is the port of the server that the Sentinel takes for the primary.
+// primary returns the port of the server that the Sentinel takes for the primary.
 func (s *RedisSentinel) primary(t testing.TB) (port int) {
 	t.Helper()
 	askRedis(t, s.sentinel, func(ctx context.Context, client *redis.Client) error {

@@ -18,8 +18,8 @@ import (
 //go:embed search opensearch elasticsearch
 var searchProjects embed.FS
 
-// newer is the variable that asks for OpenSearch 3 where the tests start one.
-// Elasticsearch stays: no registry has the script language of a newer one.
+// newer is the environment variable that makes the tests start OpenSearch 3. There is no newer
+// Elasticsearch, because no registry has its script language.
 const newer = "HOLDFAST_TEST_NEWER"
 
 const newOpenSearch = "-Dopensearch.version=3.8.0"
@@ -40,15 +40,15 @@ func searchKind(name string) *kind {
 	}}
 }
 
-// nodeFolder returns the path of a folder for a node, which is not there yet.
-// They are beside each other, because a node removes what is left of others.
+// nodeFolder returns the path of a folder for a node, which does not exist yet. These folders
+// are beside each other, because a node removes old ones.
 func nodeFolder(ctx context.Context) (string, error) {
 	cache, err := cacheDir(ctx)
 	return filepath.Join(cache, "nodes", Name()), err
 }
 
-// startSearch starts a node with the data that are in the folder. That of a cluster
-// has a name, a port for other nodes, and is told all of them.
+// startSearch starts a node with the data in the folder. A node of a cluster also gets a name,
+// a port for other nodes, and the list of all nodes.
 func startSearch(ctx context.Context, name, folder string, port int, cluster ...string) (*process, error) {
 	p := project{name: name}
 	for _, part := range []string{"search", name} {
@@ -77,30 +77,30 @@ func startSearch(ctx context.Context, name, folder string, port int, cluster ...
 	}, cluster...)...)
 }
 
-// OpenSearch returns a node of OpenSearch that all tests of this process share,
-// or what HOLDFAST_TEST_OPENSEARCH_URL names.
+// OpenSearch returns a node of OpenSearch that all tests of this process share, or the node
+// that HOLDFAST_TEST_OPENSEARCH_URL names.
 func OpenSearch(t testing.TB) Engine {
 	t.Helper()
 	return openSearch.shared(t)
 }
 
-// Elasticsearch returns a node of Elasticsearch that all tests of this process
-// share, or what HOLDFAST_TEST_ELASTICSEARCH_URL names.
+// Elasticsearch returns a node of Elasticsearch that all tests of this process share, or the
+// node that HOLDFAST_TEST_ELASTICSEARCH_URL names.
 func Elasticsearch(t testing.TB) Engine {
 	t.Helper()
 	return elasticsearch.shared(t)
 }
 
-// StartOpenSearch is OpenSearch for a program that is no test. What this machine
-// lacks is an error that says how to get it.
+// StartOpenSearch is OpenSearch for programs other than tests. If this machine lacks something,
+// the error says how to get it.
 func StartOpenSearch(ctx context.Context) (Engine, error) { return openSearch.get(ctx) }
 
-// StartElasticsearch is Elasticsearch for a program that is no test. What this
-// machine lacks is an error that says how to get it.
+// StartElasticsearch is Elasticsearch for programs other than tests. If this machine lacks
+// something, the error says how to get it.
 func StartElasticsearch(ctx context.Context) (Engine, error) { return elasticsearch.get(ctx) }
 
-// SearchEngines runs a test on OpenSearch(t) and, unless the run is short, on
-// Elasticsearch(t). The two answer alike nearly everywhere.
+// SearchEngines runs a test on OpenSearch(t) and, unless the run is short, on Elasticsearch(t).
+// The two nearly always answer alike.
 func SearchEngines(t *testing.T, test func(t *testing.T, e Engine)) {
 	t.Helper()
 	for i, k := range searchKinds {
@@ -113,8 +113,7 @@ func SearchEngines(t *testing.T, test func(t *testing.T, e Engine)) {
 	}
 }
 
-// SearchIndex returns a name for an index of the test's own. At the end of the
-// test the index is deleted.
+// SearchIndex returns the name of a new index, which is deleted when the test ends.
 func SearchIndex(t testing.TB, e Engine) string {
 	t.Helper()
 	name := Name()
@@ -125,7 +124,7 @@ func SearchIndex(t testing.TB, e Engine) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A connection that is kept would be a goroutine that outlives the test.
+		// A kept connection would be a goroutine that outlives the test.
 		request.Close = true
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
@@ -140,18 +139,18 @@ func SearchIndex(t testing.TB, e Engine) string {
 	return name
 }
 
-// SearchServer is a node that belongs to one test, which may stop it.
+// SearchServer is a node for one test, which may stop it.
 type SearchServer struct{ own }
 
-// NewOpenSearch starts a node of OpenSearch, even where
-// HOLDFAST_TEST_OPENSEARCH_URL names one. It ends with the test.
+// NewOpenSearch starts a node of OpenSearch, even if HOLDFAST_TEST_OPENSEARCH_URL names one. It
+// ends with the test.
 func NewOpenSearch(t testing.TB) *SearchServer {
 	t.Helper()
 	return newSearchServer(t, openSearch)
 }
 
-// NewElasticsearch starts a node of Elasticsearch, even where
-// HOLDFAST_TEST_ELASTICSEARCH_URL names one. It ends with the test.
+// NewElasticsearch starts a node of Elasticsearch, even if HOLDFAST_TEST_ELASTICSEARCH_URL
+// names one. It ends with the test.
 func NewElasticsearch(t testing.TB) *SearchServer {
 	t.Helper()
 	return newSearchServer(t, elasticsearch)
@@ -178,7 +177,7 @@ func newSearchServer(t testing.TB, k *kind) *SearchServer {
 	}
 	s := &SearchServer{own{kind: k, folder: folder}}
 	s.start = func(ctx context.Context, port int) (*process, error) { return startSearch(ctx, k.name, folder, port) }
-	s.endsWith(t)
+	s.endWithTest(t)
 	s.begin(t, s.start, 0)
 	return s
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// owner makes this test binary start a node, say where its data are, and hang.
+// owner makes this test binary start a node, print where its data are, and hang.
 const owner = "HOLDFAST_TEST_OWNER"
 
-// However a test ends, nothing is left on the disk.
+// However a test ends, no data remain on the disk.
 func TestNodeGoesWithItsFolder(t *testing.T) {
 	SearchServers(t, func(t *testing.T, s *SearchServer) {
 		if os.Getenv(owner) != "" {
@@ -60,8 +60,8 @@ func awaitGone(t *testing.T, folder string) {
 	}
 }
 
-// What a node leaves that is killed together with its test is removed by the
-// next one, when nobody can want to start it again.
+// If a node and its test are killed together, a later node removes the data when no restart can
+// need them any more.
 func TestLeftFoldersAreRemoved(t *testing.T) {
 	folder, err := nodeFolder(t.Context())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// SearchCluster are three nodes of OpenSearch, which belong to one test. An index
-// has its primary on one of them and a replica on another.
+// SearchCluster is a cluster of three nodes of OpenSearch for one test. The index has its
+// primary on one node and a replica on another.
 type SearchCluster struct {
 	nodes []*searchNode
 	index string
@@ -29,8 +29,8 @@ type searchNode struct {
 	transport int // the port for other nodes
 }
 
-// NewOpenSearchCluster starts the nodes. FailOver looks for the primary of that
-// index. They end with the test.
+// NewOpenSearchCluster starts the nodes. FailOver kills the node with the primary of the index.
+// The nodes end with the test.
 func NewOpenSearchCluster(t testing.TB, index string) *SearchCluster {
 	t.Helper()
 	c := &SearchCluster{index: index}
@@ -51,10 +51,10 @@ func NewOpenSearchCluster(t testing.TB, index string) *SearchCluster {
 			}
 			return startSearch(ctx, n.kind.name, folder, port, n.name, strconv.Itoa(n.transport), strings.Join(all, ","))
 		}
-		n.endsWith(t)
+		n.endWithTest(t)
 		c.nodes = append(c.nodes, n)
 	}
-	// None is ready before it has met another.
+	// No node is ready before it has met another one.
 	errs := make([]error, len(c.nodes))
 	var started sync.WaitGroup
 	for i, n := range c.nodes {
@@ -68,7 +68,7 @@ func NewOpenSearchCluster(t testing.TB, index string) *SearchCluster {
 	return c
 }
 
-// Hosts are the addresses of the nodes, with commas between.
+// Hosts returns the addresses of the nodes, separated by commas.
 func (c *SearchCluster) Hosts(t testing.TB) string {
 	t.Helper()
 	var hosts []string
@@ -82,14 +82,14 @@ func (c *SearchCluster) Hosts(t testing.TB) string {
 	return strings.Join(hosts, ",")
 }
 
-// Last is one of the nodes, and its name, by which an index may be kept from it.
+// Last returns one of the nodes, and its name, with which an index can be kept off the node.
 func (c *SearchCluster) Last() (e Engine, name string) {
 	n := c.nodes[len(c.nodes)-1]
 	return n.Engine, n.name
 }
 
-// HoldReplica lets the node stand still that has the index's replica, until resume is
-// called. After half a minute the others would go on without it.
+// HoldReplica suspends the node with the index's replica until resume is called. After half a
+// minute the other nodes would continue without it.
 func (c *SearchCluster) HoldReplica(t testing.TB) (resume func()) {
 	t.Helper()
 	c.Settle(t)
@@ -98,8 +98,8 @@ func (c *SearchCluster) HoldReplica(t testing.TB) (resume func()) {
 	return func() { n.Thaw(t) }
 }
 
-// FailOver kills the node that has the index's primary, and returns when the replica
-// has taken its place.
+// FailOver kills the node with the index's primary, and returns when the replica has taken
+// over.
 func (c *SearchCluster) FailOver(t testing.TB) {
 	t.Helper()
 	c.dead = c.holder(t, primaryShard, nil)
@@ -107,8 +107,8 @@ func (c *SearchCluster) FailOver(t testing.TB) {
 	c.holder(t, primaryShard, c.dead)
 }
 
-// Rejoin starts the node that FailOver killed, with its data, and returns when the
-// index has its replica again.
+// Rejoin starts the killed node with its data, and returns when the index has its replica
+// again.
 func (c *SearchCluster) Rejoin(t testing.TB) {
 	t.Helper()
 	c.dead.begin(t, c.dead.start, c.dead.port(t))
@@ -136,8 +136,8 @@ const (
 	replicaShard = "r"
 )
 
-// holder waits until the index's shard is on a node, which is another one than that,
-// and returns it.
+// holder waits until the index's shard is on a node other than the given one, and returns that
+// node.
 func (c *SearchCluster) holder(t testing.TB, shard string, other *searchNode) (found *searchNode) {
 	t.Helper()
 	c.eventually(t, func(ctx context.Context) error {
@@ -167,7 +167,7 @@ func (c *SearchCluster) eventually(t testing.TB, try func(ctx context.Context) e
 	}
 }
 
-// get asks a node that runs.
+// get sends a request to a running node.
 func (c *SearchCluster) get(ctx context.Context, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

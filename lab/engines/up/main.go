@@ -1,8 +1,8 @@
-// Command up starts the servers that the tests use. It prints what a shell needs so
-// that tests use them too, and ends them on Ctrl-C.
+// Command up starts the servers that tests use, for work by hand (make engines). It prints the
+// shell commands that make tests use them too, and ends the servers on Ctrl-C.
 //
-// With -ask it starts only those that tests ask for. It prints the value of
-// HOLDFAST_TEST_ENGINES by which they do so, and ends when its standard input does.
+// With -ask it starts a server only when a test asks for it. It prints the value of
+// HOLDFAST_TEST_ENGINES with which tests do so, and ends when its standard input ends.
 package main
 
 import (
@@ -48,7 +48,7 @@ func all(ctx context.Context) error {
 func asked(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // an error ends it, too
+		_, _ = io.Copy(io.Discard, os.Stdin) // an error ends it too
 		end()
 	}()
 	var config net.ListenConfig
@@ -58,7 +58,7 @@ func asked(ctx context.Context) error {
 	}
 	defer listener.Close()
 	failed := make(chan error, 1)
-	go func() { failed <- http.Serve(listener, engines.Handler()) }() //nolint:gosec // only tests ask, and some wait for minutes
+	go func() { failed <- http.Serve(listener, engines.Handler()) }() //nolint:gosec // only tests send requests, and some wait for minutes
 	fmt.Printf("http://%s/\n", listener.Addr())
 	select {
 	case <-ctx.Done():
