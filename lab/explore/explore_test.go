@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// worlds are small enough to be gone through from end to end.
+// worlds are small enough to be searched completely.
 var worlds = map[string]world{
 	"two Clients": {
 		ttl: 2, until: 4, holdIDs: [2]int8{1, 1}, tries: [2]int8{2, 1},
@@ -35,7 +35,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// Without any of its rules the protocol fails.
+// The protocol fails if any one of its rules is left out.
 func TestRulesAreNeeded(t *testing.T) {
 	for name, test := range map[string]struct {
 		world  string
@@ -45,8 +45,8 @@ func TestRulesAreNeeded(t *testing.T) {
 		"the deadline counts from the first send":            {"two Clients", func(w *world) { w.deadlineFromAnswer = true }, "believes"},
 		"a repeat has the same hold ID":                      {"two Clients", func(w *world) { w.holdIDs[0] = 2; w.repeatAnew = true }, "an orphan"},
 		"what is given up is cleaned up":                     {"two Clients", func(w *world) { w.noCleanUp = true }, "an orphan"},
-		"a clean-up of several attempts goes on":             {"two Clients", func(w *world) { w.foundIsAll = true }, "an orphan"},
-		"a clean-up ends with a release sent after its time": {"two Clients", func(w *world) { w.answeredIsAll = true }, "an orphan"},
+		"a clean-up of several attempts goes on":             {"two Clients", func(w *world) { w.stopAtFirstFound = true }, "an orphan"},
+		"a clean-up ends with a release sent after its time": {"two Clients", func(w *world) { w.stopAtAnyAnswer = true }, "an orphan"},
 		"attempts before the one that was granted are known": {"two Clients", func(w *world) { w.forgetStrays = true }, "an orphan"},
 		"a release names the hold":                           {"messages that come twice", func(w *world) { w.releaseByLockID = true }, "believes"},
 		"a renewal never moves the end back":                 {"renewals", func(w *world) { w.renewBackwards = true }, "believes"},

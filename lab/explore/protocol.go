@@ -7,33 +7,33 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// world says how much may happen, and which rules of the protocol are broken. There
-// is no drift of clocks, and so no margin. At most as many messages are on their way
-// as state.net has room for: what would send one more does not happen.
+// world limits what may happen, and says which rules of the protocol are broken. Clocks do not
+// drift, so there is no margin. At most len(state.net) messages are in flight: a step that
+// would send one more is not taken.
 type world struct {
-	ttl, short int8    // of a lease, and of some renewals
-	until      int8    // the clock stops then
-	holdIDs    [2]int8 // that each Client may use
+	ttl, short int8    // TTL of a lease, and of some renewals
+	until      int8    // the clock stops at this time
+	holdIDs    [2]int8 // how many each Client may use
 	tries      [2]int8 // attempts with one hold ID
 	renewals   [2]int8
-	doubles    int8 // messages that come twice
+	doubles    int8 // how many messages may arrive twice
 	sweeps     bool
-	idle       int8 // that a record must be to be deleted
+	idle       int8 // how long a record must be unused before it is deleted
 
-	deadlineFromAnswer bool // instead of the first send
+	deadlineFromAnswer bool // count the deadline from the answer instead of from the first send
 	repeatAnew         bool // repeat with a new hold ID, and forget the old one
 	noCleanUp          bool
-	foundIsAll         bool // a clean-up ends with what one of several attempts was granted
-	answeredIsAll      bool // a clean-up ends with an answer after its time, whenever its release was sent
-	forgetStrays       bool // attempts before the one that was granted are forgotten
+	stopAtFirstFound   bool // a clean-up ends when it has released the grant of one of several attempts
+	stopAtAnyAnswer    bool // a clean-up ends with any answer after its time, even to a release sent before that
+	forgetStrays       bool // forget earlier attempts than the granted one
 	releaseByLockID    bool
-	renewBackwards     bool // a renewal moves the end to now + TTL, even back
-	deleteAtOnce       bool // a record is deleted as soon as nothing holds it
+	renewBackwards     bool // a renewal sets the end to now + TTL, even if that is earlier
+	deleteAtOnce       bool // a record is deleted as soon as it has no hold
 }
 
 func (w world) begin() state { return state{now: 1} }
 
-// steps tells all that can happen next.
+// steps passes each possible next step to tell.
 func (w world) steps(s state, tell func(step, state, string)) {
 	emit := func(t step, next state, wrong string) {
 		w.settle(&next)
@@ -49,7 +49,7 @@ func (w world) steps(s state, tell func(step, state, string)) {
 		case m.answer:
 			next := s
 			next.net[i] = message{}
-			if w.hear(&next, m) {
+			if w.handleAnswer(&next, m) {
 				emit(step{"hears: ", m.from, m}, next, "")
 			}
 		default:
@@ -95,7 +95,7 @@ func (w world) steps(s state, tell func(step, state, string)) {
 	}
 }
 
-// clientSteps tells what a Client may do by itself.
+// clientSteps emits each step that a Client may take by itself.
 func (w world) clientSteps(s state, who int8, emit func(step, state, string)) {
 	do := func(what string, act func(*state, *client) bool) {
 		next := s
@@ -168,7 +168,7 @@ func (w world) ask(s *state, who int8, c *client, again bool) bool {
 	return s.send(message{kind: acquire, from: who, id: c.id, attempt: c.tries, sent: s.now, ttl: w.ttl})
 }
 
-// abandon gives the hold ID to the cleaner.
+// abandon hands the hold ID over to the cleaner.
 func (w world) abandon(s *state, c *client) bool {
 	ok := true
 	if c.unsure > 0 && !w.noCleanUp {
@@ -188,10 +188,10 @@ func (c *client) adopt(o orphan) bool {
 	return false
 }
 
-// rest forgets the acquisition, but not how many there were.
+// rest forgets the acquisition, but keeps the counts.
 func (c *client) rest() { *c = client{id: c.id, renewals: c.renewals, orphans: c.orphans} }
 
-// arrive lets the store decide a request. It reports what is wrong with that, and
+// arrive lets the store decide a request. It returns which rule this violates, if any, and
 // whether there is room for the answer.
 func (w world) arrive(s *state, m message) (wrong string, room bool) {
 	before := s.record
@@ -210,7 +210,7 @@ func (w world) arrive(s *state, m message) (wrong string, room bool) {
 		answer.ok, answer.token = err == nil, int16(g.Token)
 		s.record = before.taken(next)
 		if changed {
-			// A Client cannot know what comes twice, or so late.
+			// A Client cannot know about a message that arrives twice or this late.
 			s.record.hold.unavoidable = s.doubled > 0 || s.now >= m.sent+w.ttl
 			if s.record.token <= s.token {
 				wrong = fmt.Sprintf("token %d was granted after token %d", s.record.token, s.token)
@@ -237,7 +237,7 @@ func (w world) arrive(s *state, m message) (wrong string, room bool) {
 	return wrong, s.send(answer)
 }
 
-// awaited reports whether the Client would do anything with the answer.
+// awaited reports whether the Client would use the answer.
 func (s *state) awaited(m message) bool {
 	c := &s.clients[m.from]
 	switch {
@@ -258,7 +258,7 @@ func (c *client) orphan(id int8) *orphan {
 	return nil
 }
 
-// cleaning reports whether a release of the orphan is on its way.
+// cleaning reports whether a release of the orphan is in flight.
 func (s *state) cleaning(who, id int8) bool {
 	for _, m := range s.net {
 		if m.kind == release && m.cleaning && m.from == who && m.id == id {
@@ -268,8 +268,8 @@ func (s *state) cleaning(who, id int8) bool {
 	return false
 }
 
-// hear lets a Client act on an answer.
-func (w world) hear(s *state, m message) bool {
+// handleAnswer lets a Client handle an answer.
+func (w world) handleAnswer(s *state, m message) bool {
 	c := &s.clients[m.from]
 	switch {
 	case !s.awaited(m):
@@ -284,7 +284,7 @@ func (w world) hear(s *state, m message) bool {
 	case m.kind == renew:
 		c.rest() // lost
 	default:
-		if o := c.orphan(m.id); m.ok && (o.single || w.foundIsAll) || m.last || w.answeredIsAll && s.now >= o.until {
+		if o := c.orphan(m.id); m.ok && (o.single || w.stopAtFirstFound) || m.last || w.stopAtAnyAnswer && s.now >= o.until {
 			*o = orphan{}
 		}
 	}
@@ -311,8 +311,7 @@ func (w world) granted(s *state, c *client, m message) bool {
 	return true
 }
 
-// settle does what happens by itself: deadlines pass, and answers that nobody
-// awaits are forgotten.
+// settle applies what happens by itself: deadlines pass, and unneeded answers are dropped.
 func (w world) settle(s *state) {
 	for i := range s.clients {
 		if c := &s.clients[i]; c.phase == holding && s.now >= c.deadline {
@@ -325,12 +324,12 @@ func (w world) settle(s *state) {
 		}
 	}
 	if !w.sweeps {
-		s.record.touched = 0 // only a sweep looks at it
+		s.record.touched = 0 // only a sweep reads it
 	}
 }
 
-// wrong says what must not be, or nothing.
-func (w world) wrong(s *state) string {
+// violation returns which rule the state violates, or "".
+func (w world) violation(s *state) string {
 	a, b := &s.clients[0], &s.clients[1]
 	if a.phase == holding && b.phase == holding {
 		return fmt.Sprintf("both believe that they hold: A until %d ms, B until %d ms", a.deadline, b.deadline)
@@ -342,14 +341,14 @@ func (w world) wrong(s *state) string {
 			return fmt.Sprintf("%c believes until %d ms that it holds, and the store no longer has its hold", 'A'+i, c.deadline)
 		}
 	}
-	if live && !h.known && !h.unavoidable && !s.minded(h) {
+	if live && !h.known && !h.unavoidable && !s.accountedFor(h) {
 		return fmt.Sprintf("an orphan: nobody knows of the hold %c%d, which lives until %d ms", 'A'+h.owner, h.id, h.end)
 	}
 	return ""
 }
 
-// minded reports whether somebody may still use the hold, or releases it.
-func (s *state) minded(h *hold) bool {
+// accountedFor reports whether a Client still uses the hold or is going to release it.
+func (s *state) accountedFor(h *hold) bool {
 	c := &s.clients[h.owner]
 	if c.phase != idle && c.id == h.id || c.orphan(h.id) != nil {
 		return true

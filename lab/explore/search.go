@@ -1,8 +1,3 @@
-// Package explore tries everything that can happen to the protocol of a Client and
-// its store within small bounds: two Clients, one resource, a handful of messages
-// each of which may be late, lost or doubled, and a clock that ticks in between.
-// The store is package driver/model as it is; the Client is its rules, in a form
-// that has no goroutines. What goes wrong is told by the shortest history.
 package explore
 
 import (
@@ -10,9 +5,8 @@ import (
 	"strings"
 )
 
-// search goes through all states that can be reached, the nearest first. It
-// returns how many there were, and the history that leads to the first one with
-// something wrong, or nil.
+// search visits all reachable states, those with the shortest history first. It returns their
+// number, and the history of the first state that violates a rule, or nil.
 func search(w world) (states int, history []string) {
 	type node struct {
 		state  state
@@ -29,7 +23,7 @@ func search(w world) (states int, history []string) {
 				return
 			}
 			if err == "" {
-				err = w.wrong(&to)
+				err = w.violation(&to)
 			}
 			if _, known := seen[to]; known && err == "" {
 				return
@@ -53,7 +47,7 @@ func search(w world) (states int, history []string) {
 	return len(nodes), nil
 }
 
-// step is what happens between two states.
+// step is a step from one state to the next.
 type step struct {
 	what string
 	who  int8

@@ -10,42 +10,42 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// state is all that decides what can happen next. It is a value that can be
-// compared: what is not used is zero, and messages are sorted.
+// state is everything that decides what can happen next. States are comparable: unused fields
+// are zero, and messages are sorted.
 type state struct {
 	now     int8 // in ms
 	record  record
 	clients [2]client
 	net     [4]message
-	doubled int8  // messages that came twice
-	token   int16 // the last that was granted
+	doubled int8  // how many messages have arrived twice
+	token   int16 // the last token that was granted
 }
 
-// record is a model.Record with at most one hold, which is exclusive.
+// record is a model.Record with at most one hold, an exclusive one.
 type record struct {
 	token, touched int16
 	hold           hold
 }
 
 type hold struct {
-	owner, id   int8 // id 0: there is none
+	owner, id   int8 // id 0: no hold
 	token       int16
 	end         int8
-	known       bool // its Client was told
+	known       bool // its Client has received the grant
 	unavoidable bool // it may be an orphan
 }
 
-// client is what a Client knows of one resource.
+// client is the knowledge of a Client about one resource.
 type client struct {
 	phase    phase
-	id       int8 // the hold ID: the how-many-eth of the Client; 0: none yet
+	id       int8 // the Client's nth hold ID; 0: none yet
 	first    int8 // when its first attempt was sent
-	tries    int8 // attempts with it
-	unsure   int8 // those of them without an answer
-	waiting  bool // for the answer to the last
+	tries    int8 // attempts with this hold ID
+	unsure   int8 // attempts without an answer
+	waiting  bool // for the answer to the last attempt
 	deadline int8
 	token    int16
-	stray    int8 // until when an attempt without an answer may yet arrive; 0: there was none
+	stray    int8 // until when an attempt without an answer may still arrive; 0: no such attempt
 	renewals int8 // sent so far
 	orphans  [3]orphan
 }
@@ -72,21 +72,21 @@ const (
 	release
 )
 
-// message is a request, or the answer to it. What is lost stays on its way.
+// message is a request, or its answer. A lost message stays in flight forever.
 type message struct {
 	kind     kind
 	answer   bool
 	from     int8 // the Client
 	id       int8 // hold ID
-	any      bool // a release of whatever the lock ID holds
+	any      bool // a release of every hold of the lock ID
 	attempt  int8
 	sent     int8
 	ttl      int8
 	token    int16
 	ok       bool // granted, renewed or found
-	cleaning bool // a release by the cleaner
-	last     bool // sent when its orphan could not arrive any more
-	copy     bool // came before
+	cleaning bool // a release that the cleaner sent
+	last     bool // sent when its orphan could no longer arrive
+	copy     bool // a message that has arrived before
 }
 
 func (m message) String() string {
@@ -112,7 +112,7 @@ func (m message) String() string {
 	return s + ": " + verdict[0]
 }
 
-// order makes equal states look equal.
+// order gives equal states the same representation.
 func (s *state) order() {
 	slices.SortFunc(s.net[:], func(a, b message) int {
 		return cmp.Or(
@@ -134,7 +134,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// send puts a message on its way, and reports whether there is room for it.
+// send puts a message in flight, and reports whether there is room for it.
 func (s *state) send(m message) bool {
 	for i := range s.net {
 		if s.net[i].kind == none {
@@ -163,8 +163,7 @@ func (r record) model() model.Record {
 	return m
 }
 
-// taken returns the record that the model made of r, of which it keeps what can
-// make a difference.
+// taken returns r with the values of m that can make a difference later.
 func (r record) taken(m model.Record) record {
 	next := record{token: int16(m.Token), touched: int16(m.Touched)}
 	if len(m.Holds) > 1 {
