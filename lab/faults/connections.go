@@ -15,8 +15,8 @@ var connections = []subtest{
 	{"connections_slow", connectionsSlow},
 }
 
-// cases are the faults that keep a caller from the answer. acts: the server does
-// what it is asked.
+// cases are the faults that keep the answer from the caller. If acts, the server handles the
+// request.
 var cases = map[string]struct {
 	fault proxy.Fault
 	acts  bool
@@ -29,28 +29,28 @@ var cases = map[string]struct {
 }
 
 const (
-	// short is how long a call may take that gets no answer.
+	// short is the time-out of a call that gets no answer.
 	short = 300 * time.Millisecond
-	// slack is how much longer it takes on a machine that is busy.
+	// slack is the additional time of such a call on a busy machine.
 	slack = 10 * time.Second
 )
 
 // each runs a test for each operation that the store has.
 func (b *bench) each(prefix string, test func(b *bench, far driver.Store, name string, p Prepared)) {
 	for name, prepare := range Operations {
-		if !can(b.near, name) {
+		if !supports(b.near, name) {
 			continue
 		}
 		b.parallel(prefix+name, func(b *bench) {
 			far := b.open(b.Far)
-			ask.Granted(b.T, far, ask.Request("first", "a")) // a connection is open
+			ask.Granted(b.T, far, ask.Request("first", "a")) // opens a connection
 			test(b, far, name, prepare(b.T, b.near, b.Name()))
 		})
 	}
 }
 
-// Whatever becomes of request and reply, the outcome is unknown, the caller waits
-// no longer than its context, and a repeat comes to what the call would have.
+// Whatever happens to request and reply, the outcome is unknown, the call returns when its
+// context ends, and a repeat has the result that the call would have had.
 func operationsMeetFaults(b *bench) {
 	for fault, c := range cases {
 		b.each(fault+"/", func(b *bench, far driver.Store, name string, p Prepared) {
@@ -81,7 +81,7 @@ func (b *bench) unanswered(s driver.Store, p Prepared) {
 	}
 }
 
-// repeat makes the call again until the outcome is known, and checks it.
+// repeat repeats the call until the outcome is known, and checks it.
 func (b *bench) repeat(s driver.Store, p Prepared) {
 	b.Helper()
 	b.eventually("the outcome is known", func() bool {
@@ -94,7 +94,7 @@ func (b *bench) repeat(s driver.Store, p Prepared) {
 	p.Check()
 }
 
-// A server that cannot be reached, and then can.
+// The server refuses connections for a while.
 func connectionsRefused(b *bench) {
 	b.each("", func(b *bench, far driver.Store, _ string, p Prepared) {
 		b.Network.Refuse()
@@ -104,7 +104,7 @@ func connectionsRefused(b *bench) {
 	})
 }
 
-// What is slow succeeds.
+// Slow calls succeed.
 func connectionsSlow(b *bench) {
 	b.each("", func(b *bench, far driver.Store, _ string, p Prepared) {
 		b.Network.Set(proxy.Slow(30 * time.Millisecond))

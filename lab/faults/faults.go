@@ -1,7 +1,7 @@
-// Package faults tests a store, and Clients on it, with real connections that
-// fail. What needs no network is in drivertest and in the Client's own tests;
-// here is what they cannot show: that a store's client library keeps to contexts,
-// leaves nothing behind, and never takes a lost answer for one that it is not.
+// Package faults tests a store, and Clients on it, over real connections that fail. The tests
+// of each store with a server call [Run]. They check what drivertest cannot: that the store's
+// client library obeys contexts, leaves nothing behind, and never reports a lost answer as a
+// definite one.
 package faults
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/lab/proxy"
 )
 
-// Place is where the tests of one store happen. Nobody else uses its data.
+// Place is a store for one test. Other tests do not use its data.
 type Place struct {
-	// Network lies between the stores that Far opens and their server.
+	// Network is between the stores that Far opens and their server.
 	Network *proxy.Network
-	// Near and Far open another handle on the data, Near past the network. Each has
-	// connections of its own; the test closes it.
+	// Near and Far open another handle on the data, with its own connections. Near bypasses the
+	// network. The test closes the handle.
 	Near, Far func(t *testing.T) driver.Store
 }
 
@@ -30,8 +30,7 @@ type subtest struct {
 	run  func(b *bench)
 }
 
-// Run tests the store, in a place of its own for each subtest. The subtests run in
-// parallel.
+// Run tests the store, each subtest in a Place of its own. The subtests run in parallel.
 func Run(t *testing.T, open func(t *testing.T) *Place) {
 	for _, topic := range [][]subtest{connections, grants, holders, waiters} {
 		for _, s := range topic {
@@ -43,7 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) *Place) {
 	}
 }
 
-// bench is a place in one subtest.
+// bench is the place of one subtest.
 type bench struct {
 	*testing.T
 	*Place
@@ -57,7 +56,7 @@ func newBench(t *testing.T, place func(t *testing.T) *Place) *bench {
 	return b
 }
 
-// parallel runs a part of a subtest in a place of its own.
+// parallel runs a part of a subtest in parallel, in a place of its own.
 func (b *bench) parallel(name string, test func(b *bench)) {
 	b.Run(name, func(t *testing.T) {
 		t.Parallel()
@@ -80,11 +79,11 @@ func (b *bench) open(open func(t *testing.T) driver.Store) driver.Store {
 	return s
 }
 
-// client makes a Client of the store, and has used it.
+// client returns a Client of the store that has already been used once.
 func (b *bench) client(s driver.Store, o *holdfast.Options) *holdfast.Client {
 	b.Helper()
 	c := holdfast.New(s, o)
-	b.Cleanup(func() { _ = c.Close() }) // what is held still may be lost by now
+	b.Cleanup(func() { _ = c.Close() }) // its holds may be lost by now
 	b.unlock(b.lock(c, "first "+driver.NewHoldID().String(), nil))
 	return c
 }
@@ -108,15 +107,15 @@ func (b *bench) unlock(h *holdfast.Hold) {
 	}
 }
 
-// granted is what a call that takes a lock came to.
+// granted is the result of a call that acquires a lock.
 type granted struct {
 	hold *holdfast.Hold
 	err  error
 	at   time.Time
 }
 
-// taking runs the call in a goroutine of its own.
-func taking(lock func() (*holdfast.Hold, error)) <-chan granted {
+// acquireInBackground runs the call in a goroutine of its own.
+func acquireInBackground(lock func() (*holdfast.Hold, error)) <-chan granted {
 	ch := make(chan granted, 1)
 	go func() {
 		h, err := lock()
@@ -125,7 +124,7 @@ func taking(lock func() (*holdfast.Hold, error)) <-chan granted {
 	return ch
 }
 
-// wait returns what comes, or ends the test.
+// wait returns the next value, or ends the test.
 func wait[T any](b *bench, what string, ch <-chan T) (v T) {
 	b.Helper()
 	t := time.NewTimer(patience)
@@ -138,10 +137,10 @@ func wait[T any](b *bench, what string, ch <-chan T) (v T) {
 	return v
 }
 
-// patience is how long a test waits for what must come.
+// patience limits how long a test waits for an event.
 const patience = time.Minute
 
-// eventually polls until is true, or ends the test.
+// eventually polls until is returns true, or ends the test.
 func (b *bench) eventually(what string, is func() bool) {
 	b.Helper()
 	deadline := time.NewTimer(patience)
@@ -157,7 +156,7 @@ func (b *bench) eventually(what string, is func() bool) {
 	}
 }
 
-// holder is the hold of a resource that the server has.
+// holder returns the hold that the server has for a resource.
 func (b *bench) holder(resource string) (found driver.Status) {
 	b.Helper()
 	for st, err := range b.near.List(b.Context(), driver.Filter{Resource: resource}) {
@@ -171,8 +170,8 @@ func (b *bench) holder(resource string) (found driver.Status) {
 
 func (b *bench) free(resource string) bool { b.Helper(); return b.holder(resource).HoldID.IsZero() }
 
-// mustHave fails unless the server has the hold.
-func (b *bench) mustHave(h *holdfast.Hold) {
+// requireHold fails the test unless the server has the hold.
+func (b *bench) requireHold(h *holdfast.Hold) {
 	b.Helper()
 	if st := b.holder(h.Resource()); st.HoldID != h.ID() || st.Token != h.Token() {
 		b.Errorf("the server has %+v, want hold %v with token %d", st, h.ID(), h.Token())

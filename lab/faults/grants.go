@@ -13,13 +13,13 @@ import (
 var grants = []subtest{
 	{"S05_reply_lost", replyLost},
 	{"S08_too_slow_for_the_TTL", tooSlow},
-	{"S08_TTL_ends_meanwhile", endsMeanwhile},
+	{"S08_TTL_ends_meanwhile", holdEndsBeforeGrant},
 	{"S12_cancelled_in_mid_acquire", cancelled},
 	{"S24_first_holders_at_once", firstHolders},
 	{"S25_permit_of_a_lost_holder", lostPermit},
 }
 
-// repliesLost are the faults by which a server acts and nobody hears of it.
+// repliesLost are faults that lose the reply after the server has acted.
 var repliesLost = map[string]proxy.Fault{"cut": proxy.CutReplies, "vanish": proxy.VanishReplies}
 
 // subtests runs a test for each fault.
@@ -29,12 +29,12 @@ func (b *bench) subtests(faults map[string]proxy.Fault, test func(b *bench, f pr
 	}
 }
 
-// The server has granted, and the answer is lost: the repeat is told the same.
+// The server grants, and the answer is lost: the repeat returns the same grant.
 func replyLost(b *bench) {
 	b.subtests(repliesLost, func(b *bench, f proxy.Fault) {
 		c, r := b.farClient(), b.Name()
 		b.Network.Set(f)
-		got := taking(func() (*holdfast.Hold, error) { return c.Lock(b.Context(), r, nil) })
+		got := acquireInBackground(func() (*holdfast.Hold, error) { return c.Lock(b.Context(), r, nil) })
 		b.eventually("the server has granted", func() bool { return !b.free(r) })
 		first := b.holder(r)
 		b.Network.Set(proxy.Fault{})
@@ -52,13 +52,13 @@ func replyLost(b *bench) {
 	})
 }
 
-// No grant can arrive before its hold ends: that is no success, and nothing stays.
+// If every grant arrives after its hold has ended, Lock does not succeed, and no hold remains.
 func tooSlow(b *bench) {
 	c := b.farClient()
-	// To connect, and to prepare what is sent, would take longer than an attempt may.
+	// Connecting and preparing statements would take longer than an attempt may.
 	b.unlock(b.lock(c, "warm", nil))
-	// Both ways take longer than the TTL less its margin, and leave a busy server more
-	// than half of an attempt. One that is slower still gives no answer: ask again.
+	// Both directions together take longer than the TTL less its margin, and leave a busy
+	// server more than half of an attempt. If it is slower, there is no answer: try again.
 	b.Network.Set(proxy.Slow(200 * time.Millisecond))
 	b.eventually("all grants come too late", func() bool {
 		h, err := c.TryLock(b.Context(), "r", &holdfast.LockOptions{TTL: holdfast.MinTTL})
@@ -66,7 +66,7 @@ func tooSlow(b *bench) {
 		case errors.Is(err, holdfast.ErrTTLTooShort):
 			return true
 		case errors.Is(err, holdfast.ErrHeld):
-			return false // by what the time before left
+			return false // the time that was left before
 		case err == nil:
 			b.Fatalf("granted hold %v", h.ID())
 		}
@@ -76,13 +76,13 @@ func tooSlow(b *bench) {
 	b.eventually("nothing is left behind", func() bool { return b.free("r") })
 }
 
-// The answer is lost until the hold that it would have told of has ended: what is
-// granted in the end is a hold that lives.
-func endsMeanwhile(b *bench) {
+// The answer is lost until the hold that it reports has ended: Lock finally returns a live
+// hold.
+func holdEndsBeforeGrant(b *bench) {
 	b.subtests(repliesLost, func(b *bench, f proxy.Fault) {
 		c, r := b.farClient(), b.Name()
 		b.Network.Set(f)
-		got := taking(func() (*holdfast.Hold, error) {
+		got := acquireInBackground(func() (*holdfast.Hold, error) {
 			for {
 				h, err := c.Lock(b.Context(), r, &holdfast.LockOptions{TTL: 3 * time.Second})
 				if err == nil {
@@ -108,28 +108,28 @@ func endsMeanwhile(b *bench) {
 	})
 }
 
-// An acquire that is given up while its answer is under way leaves no hold.
+// An acquire that is cancelled while its answer is in flight leaves no hold.
 func cancelled(b *bench) {
 	b.subtests(repliesLost, func(b *bench, f proxy.Fault) {
 		c, r := b.farClient(), b.Name()
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
 		b.Network.Set(f)
-		got := taking(func() (*holdfast.Hold, error) {
+		got := acquireInBackground(func() (*holdfast.Hold, error) {
 			return c.Lock(ctx, r, &holdfast.LockOptions{TTL: time.Hour})
 		})
 		b.eventually("the server has granted", func() bool { return !b.free(r) })
 		cancel()
 		if g := wait(b, "Lock returns", got); !errors.Is(g.err, context.Canceled) || errors.Is(g.err, holdfast.ErrHeld) {
-			b.Errorf("error %v, want that of the context alone", g.err)
+			b.Errorf("error %v, want only the error of the context", g.err)
 		}
 		b.Network.Set(proxy.Fault{})
 		b.eventually("nothing is left behind", func() bool { return b.free(r) })
 	})
 }
 
-// The first acquirers of a new resource come at once, by connections of their own:
-// all that are compatible are granted, or one of the others.
+// The first acquirers of a new resource arrive at once, on connections of their own: either all
+// compatible ones are granted, or one exclusive one.
 func firstHolders(b *bench) {
 	if !b.near.Traits().Shared {
 		b.Skip("the store has no shared holds")
@@ -140,7 +140,7 @@ func firstHolders(b *bench) {
 		clients = append(clients, b.nearClient())
 	}
 	for round := range rounds {
-		exclusive := round % (acquirers + 1) // so many of them
+		exclusive := round % (acquirers + 1) // how many of the acquirers
 		start := make(chan struct{})
 		var all []<-chan granted
 		for i, c := range clients {
@@ -148,7 +148,7 @@ func firstHolders(b *bench) {
 			if i < exclusive {
 				lock = c.TryLock
 			}
-			all = append(all, taking(func() (*holdfast.Hold, error) {
+			all = append(all, acquireInBackground(func() (*holdfast.Hold, error) {
 				<-start
 				return lock(b.Context(), fmt.Sprint("new ", round), nil)
 			}))
@@ -178,9 +178,8 @@ func firstHolders(b *bench) {
 	}
 }
 
-// The permits of holders that cannot be reached any more are free after their end,
-// though nobody sweeps; and acquirers with another limit are refused with
-// LimitDiffers.
+// The permits of holders that are cut off become free when they end, without a sweep. Acquirers
+// with another limit are refused with LimitDiffers.
 func lostPermit(b *bench) {
 	if !b.near.Traits().Shared {
 		b.Skip("the store has no shared holds")
@@ -205,7 +204,7 @@ func lostPermit(b *bench) {
 		b.Fatalf("error %v for the third of three permits where the others have two", err)
 	}
 	b.Network.Set(proxy.Silence)
-	g := wait(b, "a permit is free", taking(func() (*holdfast.Hold, error) {
+	g := wait(b, "a permit is free", acquireInBackground(func() (*holdfast.Hold, error) {
 		return near.RLock(b.Context(), "r", &holdfast.LockOptions{Limit: 2})
 	}))
 	if g.err != nil {

@@ -21,8 +21,8 @@ var holders = []subtest{
 	{"S38_forced_release", forcedRelease},
 }
 
-// A release whose answer was lost is repeated after the same lock ID has acquired the
-// resource again, through another Client.
+// A release whose answer was lost is repeated after the same lock ID has acquired the resource
+// again, through another Client.
 func releaseRepeated(b *bench) {
 	b.subtests(repliesLost, func(b *bench, f proxy.Fault) {
 		c, other, r := b.farClient(), b.nearClient(), b.Name()
@@ -37,16 +37,16 @@ func releaseRepeated(b *bench) {
 		if err := wait(b, "Unlock returns", released); err != nil {
 			b.Errorf("Unlock: %v", err)
 		}
-		b.mustHave(next)
+		b.requireHold(next)
 		b.unlock(next)
 	})
 }
 
-// A renewal was done and its answer is lost: the hold goes on.
+// The answer to a renewal is lost: the hold goes on.
 func renewalReplyLost(b *bench) {
 	b.subtests(repliesLost, func(b *bench, f proxy.Fault) {
 		o, r := observe(b.open(b.Far)), b.Name()
-		// From the first renewal on, on a connection that is open by then.
+		// Set the fault at the first renewal, when the connection is open.
 		o.onRenew = sync.OnceFunc(func() { b.Network.Set(f) })
 		c := b.client(o, nil)
 		h := b.lock(c, r, &holdfast.LockOptions{TTL: 15 * time.Second})
@@ -59,12 +59,12 @@ func renewalReplyLost(b *bench) {
 		if err := context.Cause(h.Context()); err != nil {
 			b.Errorf("the hold has ended: %v", err)
 		}
-		b.mustHave(h)
+		b.requireHold(h)
 		b.unlock(h)
 	})
 }
 
-// A dead context does not keep a lock locked, nor does a connection that has died.
+// Neither a context that has ended nor a broken connection keeps a lock from being released.
 func deadContext(b *bench) {
 	c := b.farClient()
 	dead, cancel := context.WithCancel(b.Context())
@@ -82,18 +82,18 @@ func deadContext(b *bench) {
 	}
 }
 
-// Whatever way the renewals go astray, the holder knows while the server's clock
-// has not reached the end; and when it is back it leaves its successor alone.
+// However renewals fail, the holder is told before the server's clock reaches the end of the
+// hold. When the network works again, it does not affect its successor.
 func renewalsHang(b *bench) {
 	b.subtests(map[string]proxy.Fault{
 		"requests vanish": proxy.VanishRequests, "replies vanish": proxy.VanishReplies, "silence": proxy.Silence,
 		"requests cut": proxy.CutRequests, "replies cut": proxy.CutReplies,
 	}, func(b *bench, f proxy.Fault) {
-		// The margin is for this test to look at the server's clock in time.
+		// The margin gives this test the time to read the server's clock.
 		c := b.client(b.open(b.Far), &holdfast.Options{Margin: 2 * time.Second})
 		d, r := b.nearClient(), b.Name()
 		h := b.lock(c, r, &holdfast.LockOptions{TTL: 5 * time.Second})
-		waiter := taking(func() (*holdfast.Hold, error) { return d.Lock(b.Context(), r, nil) })
+		waiter := acquireInBackground(func() (*holdfast.Hold, error) { return d.Lock(b.Context(), r, nil) })
 		b.Network.Set(f)
 		wait(b, "the holder knows", h.Context().Done())
 		lost, st := time.Now(), b.holder(r)
@@ -117,12 +117,12 @@ func renewalsHang(b *bench) {
 		if err := h.Unlock(b.Context()); !errors.Is(err, holdfast.ErrLost) {
 			b.Errorf("Unlock of what is lost: %v", err)
 		}
-		b.mustHave(next.hold)
+		b.requireHold(next.hold)
 		b.unlock(next.hold)
 	})
 }
 
-// Sweeps without a pause take nothing from those who renew.
+// Continuous sweeps take nothing from holders that renew.
 func sweepRacesRenewals(b *bench) {
 	c := b.nearClient()
 	sweeper := b.open(b.Near)
@@ -149,12 +149,12 @@ func sweepRacesRenewals(b *bench) {
 		if err := context.Cause(h.Context()); err != nil {
 			b.Errorf("lost: %v", err)
 		}
-		b.mustHave(h)
+		b.requireHold(h)
 		b.unlock(h)
 	}
 }
 
-// A release that is forced reaches the holder by its next renewal.
+// A holder detects a forced release at its next renewal.
 func forcedRelease(b *bench) {
 	c, admin := b.farClient(), b.nearClient()
 	h := b.lock(c, "r", &holdfast.LockOptions{TTL: 6 * time.Second})

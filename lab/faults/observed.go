@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// observed is a store that tells what is asked of it.
+// observed is a store that reports its requests to the test.
 type observed struct {
 	driver.Store
 	acquires atomic.Int32
-	watched  chan struct{} // a signal for each Watch that is effective
+	watched  chan struct{} // receives when a Watch takes effect
 
-	// Called before a request is sent.
+	// These run before a request is sent.
 	onWatch, onRenew func()
 }
 
@@ -48,7 +48,7 @@ func (o *observed) Watch(ctx context.Context, resource string) (<-chan struct{},
 	if err == nil {
 		select {
 		case o.watched <- struct{}{}:
-		default: // nobody has received the last one
+		default: // the previous signal has not been received
 		}
 	}
 	return ch, err

@@ -10,21 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// Operation makes in the store what one call of a store needs.
+// Operation prepares in the store what a call needs.
 type Operation func(t *testing.T, s driver.Store, resource string) Prepared
 
-// Prepared is a call that is going to meet a fault.
+// Prepared is a call that is about to meet a fault.
 type Prepared struct {
 	// Do makes the call.
 	Do func(context.Context, driver.Store) error
-	// Done: the server has done it. nil: it changes nothing, or by several statements.
+	// Done reports whether the server has done it. nil: the call changes nothing, or needs
+	// several statements.
 	Done func() bool
-	// Check looks at what is in the store after the call was repeated until it
-	// succeeded.
+	// Check checks the content of the store after the call was repeated until it succeeded.
 	Check func()
 }
 
-// Operations are those of a store, by name.
+// Operations are the operations of a store, by name.
 var Operations = map[string]Operation{
 	"acquire": acquiring(ask.Request("", "a"), true, func(*testing.T, driver.Store, string) {}),
 	"acquire that is refused": acquiring(ask.Request("", "a"), false, func(t *testing.T, s driver.Store, resource string) {
@@ -36,7 +36,7 @@ var Operations = map[string]Operation{
 	"renew":              renewing,
 	"release":            releasing(1),
 	"release of a batch": releasing(3),
-	"list": looking(func(ctx context.Context, s driver.Store) error {
+	"list": readOnly(func(ctx context.Context, s driver.Store) error {
 		for _, err := range s.List(ctx, driver.Filter{}) {
 			if err != nil {
 				return err
@@ -44,12 +44,12 @@ var Operations = map[string]Operation{
 		}
 		return nil
 	}),
-	"sweep": looking(func(ctx context.Context, s driver.Store) error {
+	"sweep": readOnly(func(ctx context.Context, s driver.Store) error {
 		_, err := s.Sweep(ctx, driver.SweepRequest{Idle: time.Hour})
 		return err
 	}),
-	"init": looking(func(ctx context.Context, s driver.Store) error { return s.(driver.Initializer).Init(ctx) }),
-	"watch": looking(func(ctx context.Context, s driver.Store) error {
+	"init": readOnly(func(ctx context.Context, s driver.Store) error { return s.(driver.Initializer).Init(ctx) }),
+	"watch": readOnly(func(ctx context.Context, s driver.Store) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		_, err := s.(driver.Watcher).Watch(ctx, "r")
@@ -64,8 +64,8 @@ func initialize(ctx context.Context, s driver.Store) error {
 	return nil
 }
 
-// can says whether the store has the operation.
-func can(s driver.Store, name string) bool {
+// supports reports whether the store has the operation.
+func supports(s driver.Store, name string) bool {
 	switch _, initializes := s.(driver.Initializer); name {
 	case "shared acquire":
 		return s.Traits().Shared
@@ -77,7 +77,7 @@ func can(s driver.Store, name string) bool {
 	return true
 }
 
-// listed is the hold of a lock ID.
+// listed returns the hold of a lock ID.
 func listed(t *testing.T, s driver.Store, resource, lockID string) (found driver.Status) {
 	t.Helper()
 	for st, err := range s.List(t.Context(), driver.Filter{Resource: resource, LockID: lockID}) {
@@ -116,7 +116,7 @@ func acquiring(q driver.AcquireRequest, granted bool, prepare func(*testing.T, d
 	}
 }
 
-// take acquires that many resources.
+// take acquires n resources.
 func take(t *testing.T, s driver.Store, resource string, n int) (refs []driver.HoldRef) {
 	for range n {
 		refs = append(refs, ask.Granted(t, s, ask.Request(resource, "a")))
@@ -173,7 +173,7 @@ func releasing(n int) Operation {
 			p.Done = func() bool { return listed(t, s, resource, "a").HoldID.IsZero() }
 		}
 		p.Check = func() {
-			// The successor has the same lock ID: hold ID and token alone tell.
+			// The successor has the same lock ID: only hold ID and token differ.
 			var next []driver.HoldRef
 			for _, ref := range refs {
 				next = append(next, ask.Granted(t, s, ask.Request(ref.Resource, "a")))
@@ -191,8 +191,8 @@ func releasing(n int) Operation {
 	}
 }
 
-// looking calls what leaves live holds as they are.
-func looking(do func(context.Context, driver.Store) error) Operation {
+// readOnly is an Operation that leaves live holds as they are.
+func readOnly(do func(context.Context, driver.Store) error) Operation {
 	return func(t *testing.T, s driver.Store, resource string) Prepared {
 		ref := ask.Granted(t, s, ask.Request(resource, "a"))
 		return Prepared{Do: do, Check: func() {

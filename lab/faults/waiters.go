@@ -12,8 +12,8 @@ var waiters = []subtest{
 	{"S29_stream_cut", streamCut},
 }
 
-// A release between the refusal and the subscription is noticed by the try that
-// follows the subscription.
+// A release between the refusal and the subscription is noticed by the attempt that follows the
+// subscription.
 func releaseBeforeSubscription(b *bench) {
 	if !b.near.Traits().Notifies {
 		b.Skip("the store has no wake-ups")
@@ -23,7 +23,7 @@ func releaseBeforeSubscription(b *bench) {
 	o.onWatch = func() { b.unlock(h) }
 	c := b.client(o, nil)
 	o.acquires.Store(0)
-	g := wait(b, "the release is noticed", taking(func() (*holdfast.Hold, error) { return c.Lock(b.Context(), "r", nil) }))
+	g := wait(b, "the release is noticed", acquireInBackground(func() (*holdfast.Hold, error) { return c.Lock(b.Context(), "r", nil) }))
 	if g.err != nil {
 		b.Fatal(g.err)
 	}
@@ -32,7 +32,7 @@ func releaseBeforeSubscription(b *bench) {
 	}
 }
 
-// Whatever becomes of the stream of wake-ups, those who wait get what is released.
+// However the stream of wake-ups fails, waiters get a released lock.
 func streamCut(b *bench) {
 	if !b.near.Traits().Notifies {
 		b.Skip("the store has no wake-ups")
@@ -48,7 +48,7 @@ func streamCut(b *bench) {
 		h := b.lock(holder, name, &holdfast.LockOptions{TTL: time.Hour})
 		o := observe(far)
 		c := b.client(o, nil)
-		got := taking(func() (*holdfast.Hold, error) { return c.Lock(b.Context(), name, nil) })
+		got := acquireInBackground(func() (*holdfast.Hold, error) { return c.Lock(b.Context(), name, nil) })
 		wait(b, "somebody watches", o.watched)
 		disturb.before()
 		b.unlock(h)

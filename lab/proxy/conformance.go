@@ -9,11 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// Disturbed opens the harnesses of a store for drivertest.Run, each behind a
-// network of its own that cuts connections at that percentage of requests and
-// replies. open lets the store connect through the network, and the harness's own
-// functions not. What gets no answer is repeated. Where the suite breaks the store
-// off, connections are refused.
+// Disturbed opens harnesses of a store for drivertest.Run, each behind a network of its own
+// that cuts connections at percent of the requests and replies. open must connect the store
+// through the network, but not the functions of the harness. A call without an answer is
+// repeated. The harness's Break refuses connections.
 func Disturbed(percent int, open func(t *testing.T, n *Network) *drivertest.Harness) func(t *testing.T) *drivertest.Harness {
 	return func(t *testing.T) *drivertest.Harness {
 		n := New(t)
@@ -35,14 +34,14 @@ func Disturbed(percent int, open func(t *testing.T, n *Network) *drivertest.Harn
 	}
 }
 
-// spared is a store that is not disturbed while it does what is not repeated.
+// spared is a store that is not disturbed during calls that must not be repeated.
 type spared struct {
 	driver.Store
 	n *Network
 }
 
-// Init implements driver.Initializer. Like the Client it tries again: on a busy
-// machine what was cut before may take a driver longer than it gives a connection.
+// Init implements driver.Initializer. Like the Client it tries again: on a busy machine,
+// reconnecting after a cut may take a driver longer than its time-out.
 func (s *spared) Init(ctx context.Context) (err error) {
 	defer s.n.Spare()()
 	i, ok := s.Store.(driver.Initializer)
@@ -57,9 +56,9 @@ func (s *spared) Init(ctx context.Context) (err error) {
 	return err
 }
 
-// Watch implements driver.Watcher. A stream of signals that is cut gives a signal
-// when it is there again, which tests of who is not woken could not tell from
-// another: as long as somebody watches, nothing is cut.
+// Watch implements driver.Watcher. It suspends the fault until ctx ends: after a cut, a stream
+// gives a signal when it is connected again, which tests that expect no signal could not tell
+// from a wake-up.
 func (s *spared) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	w, ok := s.Store.(driver.Watcher)
 	if !ok {

@@ -2,33 +2,33 @@ package proxy
 
 import "time"
 
-// Fault says what becomes of what clients and servers send. The zero Fault lets
-// everything pass.
+// Fault says what happens to the data of clients and servers. The zero Fault lets everything
+// pass.
 type Fault struct {
-	// Requests is what becomes of bytes on their way to a server, Replies of those
-	// to a client. A message may come as several pieces; each has its own fate.
+	// Requests is the effect on data sent to a server, Replies on data sent to a client. A
+	// message may consist of several pieces, and the effect is chosen for each of them.
 	Requests, Replies Effect
-	// Percent of the pieces meet it; the others pass. 0: all do.
+	// Percent is the share of pieces with an effect; the others pass. 0: all pieces.
 	Percent int
-	// Delay is how long every piece that passes is under way, in both directions.
+	// Delay is the time that every piece that passes is in flight, in both directions.
 	Delay time.Duration
 }
 
-// Effect is what happens to a piece of what was sent.
+// Effect is what happens to a piece of data.
 type Effect int
 
 const (
 	// Pass is no effect.
 	Pass Effect = iota
-	// Vanish loses it and tells nobody: the connection is half-open. It is cut when
-	// the fault is over, for what follows would make no sense to the other side.
+	// Vanish loses the piece silently: the connection is half-open. It is cut when the fault
+	// ends, because the other side could not read the pieces that follow.
 	Vanish
-	// Cut loses it and ends the connection at once. A reply that is cut is that of a
-	// server which has done what it was asked.
+	// Cut loses the piece and ends the connection at once. If the reply is cut, the server has
+	// handled the request.
 	Cut
 )
 
-// Faults of connections, each with what it does.
+// Common faults of connections.
 var (
 	CutRequests    = Fault{Requests: Cut}
 	CutReplies     = Fault{Replies: Cut}
@@ -37,8 +37,8 @@ var (
 	Silence        = Fault{Requests: Vanish, Replies: Vanish}
 )
 
-// Slow delays everything.
+// Slow delays all data.
 func Slow(d time.Duration) Fault { return Fault{Delay: d} }
 
-// Rarely cuts connections at that percentage of requests and replies.
+// Rarely cuts connections at percent of the requests and replies.
 func Rarely(percent int) Fault { return Fault{Requests: Cut, Replies: Cut, Percent: percent} }

@@ -1,10 +1,3 @@
-// Package proxy puts faults of a network between clients and servers in tests:
-// connections that are refused, cut, slow or half-open, and replies that are lost
-// after the server has acted. It works on bytes, whatever the protocol is.
-//
-// It is toxiproxy with a toxic of its own, see toxic.go. A client is given either
-// DialContext, and reaches each server through a proxy of its own, or the Address
-// of such a proxy.
 package proxy
 
 import (
@@ -22,19 +15,19 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Network is what lies between the clients of one test and their servers. All
-// methods may be called concurrently.
+// Network is the network between the clients of one test and their servers. Its methods may be
+// called concurrently.
 type Network struct {
 	t      testing.TB
 	server *toxiproxy.ApiServer
-	id     int64 // by which toxics find it
+	id     int64 // identifies the network in the attributes of its toxics
 	pipes  sync.WaitGroup
-	newest sync.Map // of *connection, by the server
+	newest sync.Map // of *connection, by server
 
 	mu      sync.Mutex
 	open    map[*connection]int // pipes
-	over    bool                // the test is
-	lost    int                 // pieces
+	over    bool                // the test has ended
+	lost    int                 // number of pieces
 	rnd     *rand.Rand
 	fault   Fault
 	spared  int
@@ -43,8 +36,7 @@ type Network struct {
 	proxies map[string]*toxiproxy.Proxy
 }
 
-// New makes a network without faults. It ends with the test, and with it all its
-// connections.
+// New returns a network without faults. It ends with the test, with all its connections.
 func New(t testing.TB) *Network {
 	t.Helper()
 	seed := rand.Uint64()
@@ -77,7 +69,7 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	return d.DialContext(ctx, network, through)
 }
 
-// Address is where the server at the address is reached through the network.
+// Address returns the address at which the network passes connections on to server.
 func (n *Network) Address(server string) string {
 	n.t.Helper()
 	through, err := n.through(server)
@@ -111,8 +103,8 @@ func (n *Network) through(server string) (string, error) {
 	return p.Listen, nil
 }
 
-// listen starts a proxy at a port that the system gives to no connection: one of those
-// could have it when the proxy, after Refuse, is to have it again.
+// listen starts a proxy at a port outside of the range for outgoing connections. A port in that
+// range could be taken by a connection between Refuse and Accept.
 func listen(p *toxiproxy.Proxy) (err error) {
 	for range 100 {
 		p.Listen = fmt.Sprintf("127.0.0.1:%d", 22000+rand.IntN(10000))
@@ -123,15 +115,14 @@ func listen(p *toxiproxy.Proxy) (err error) {
 	return err
 }
 
-// Set replaces the fault for all connections, those that are open too. Where
-// something has vanished, the connection is cut; what is sent through it in that
-// moment may still arrive, without an answer.
+// Set replaces the fault for all connections, including open ones. A connection on which a
+// piece has vanished is cut; data sent on it at this moment may still arrive, without an
+// answer.
 func (n *Network) Set(f Fault) {
 	n.change(func() { n.fault = f })
 }
 
-// Cut ends all connections that are open, in the same way, those of which a side reads
-// nothing when it does. New ones can be made.
+// Cut ends all open connections, even if one side does not read. New connections are possible.
 func (n *Network) Cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,14 +135,13 @@ func (n *Network) cut() {
 	}
 }
 
-// Spare suspends the fault until the function it returns is called, for what must
-// not be disturbed. What is slow remains so.
+// Spare suspends the fault until end is called, except for its delay.
 func (n *Network) Spare() (end func()) {
 	n.change(func() { n.spared++ })
 	return sync.OnceFunc(func() { n.change(func() { n.spared-- }) })
 }
 
-// Refuse ends all connections, and no new one can be made until Accept.
+// Refuse ends all connections and refuses new ones until Accept.
 func (n *Network) Refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +152,7 @@ func (n *Network) Refuse() {
 	n.cut()
 }
 
-// Accept ends Refuse: servers are reached where they were before.
+// Accept ends Refuse. Each server has the same address as before.
 func (n *Network) Accept() {
 	n.t.Helper()
 	n.mu.Lock()
@@ -172,8 +162,8 @@ func (n *Network) Accept() {
 	}
 	n.refused = false
 	for _, p := range n.proxies {
-		// A process that this one has just forked has all that was open until it becomes
-		// another program: the listener of before Refuse, too.
+		// A process that was forked just now still has all open files of this one until it
+		// executes its program, including the old listener.
 		err := p.Start()
 		for began := time.Now(); err != nil && time.Since(began) < time.Minute; err = p.Start() {
 			runtime.Gosched()
@@ -192,7 +182,7 @@ func (n *Network) change(do func()) {
 	n.changed = make(chan struct{})
 }
 
-// enter counts a pipe of the connection, unless the test is over.
+// enter counts a pipe of the connection. It returns false if the test has ended.
 func (n *Network) enter(c *connection) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -213,21 +203,21 @@ func (n *Network) leave(c *connection) {
 	n.pipes.Done()
 }
 
-// Idle says that no connection is open.
+// Idle reports whether no connection is open.
 func (n *Network) Idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.open) == 0
 }
 
-// changes is closed when the fault may be another one.
+// changes returns a channel that is closed when the fault may have changed.
 func (n *Network) changes() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed
 }
 
-// fate is what becomes of a piece.
+// fate chooses the effect on a piece.
 func (n *Network) fate(reply bool) (e Effect, f Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

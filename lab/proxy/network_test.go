@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server answers each line with the same line, and counts them.
+// server echoes each line, and counts the lines.
 type server struct {
 	address string
 	lines   atomic.Int64
@@ -46,8 +46,8 @@ func serve(t *testing.T) *server {
 	return s
 }
 
-// flood is a server that reads nothing, and writes until nothing more is taken: that
-// is when full is closed.
+// flood starts a server that reads nothing, and writes until the client takes no more. full is
+// closed then.
 func flood(t *testing.T) (s *server, full <-chan struct{}) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -62,7 +62,7 @@ func flood(t *testing.T) (s *server, full <-chan struct{}) {
 			return
 		}
 		defer conn.Close()
-		stuff(conn)
+		writeUntilFull(conn)
 		close(stuffed)
 		<-over
 	})
@@ -70,8 +70,8 @@ func flood(t *testing.T) (s *server, full <-chan struct{}) {
 	return &server{address: l.Addr().String()}, stuffed
 }
 
-// stuff writes until nothing is taken for a while.
-func stuff(conn net.Conn) {
+// writeUntilFull writes until the other side has taken nothing for a while.
+func writeUntilFull(conn net.Conn) {
 	piece := make([]byte, 1<<20)
 	for conn.SetWriteDeadline(time.Now().Add(short)) == nil {
 		if _, err := conn.Write(piece); err != nil {
@@ -80,7 +80,7 @@ func stuff(conn net.Conn) {
 	}
 }
 
-// client asks one line after the other.
+// client sends one line after the other and waits for the echo.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -107,7 +107,7 @@ func (c *client) ask(within time.Duration) error {
 	return err
 }
 
-// ends asks until the connection is gone, which takes a moment.
+// ends sends lines until the connection is gone, which takes a moment.
 func (c *client) ends(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(long); time.Now().Before(deadline); {
@@ -127,7 +127,7 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   proxy.Fault
 		arrives bool
-		silent  bool // the client is not told
+		silent  bool // the client gets no error
 	}{
 		"requests cut":    {proxy.CutRequests, false, false},
 		"replies cut":     {proxy.CutReplies, true, false},
@@ -169,11 +169,11 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Data on its way delays nothing if no peer can receive it.
+// Data that no peer reads does not delay the end of a connection.
 func TestNobodyReads(t *testing.T) {
 	for name, over := range map[string]func(n *proxy.Network, c *client){
 		"the client leaves": func(_ *proxy.Network, c *client) { c.Close() },
-		"all are refused":   func(n *proxy.Network, c *client) { stuff(c); n.Refuse() },
+		"all are refused":   func(n *proxy.Network, c *client) { writeUntilFull(c); n.Refuse() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := proxy.New(t)
@@ -186,7 +186,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
-// Nor does what is slow, after Cut.
+// Nor does delayed data, after Cut.
 func TestSlowIsCut(t *testing.T) {
 	n := proxy.New(t)
 	c := dial(t, n, serve(t))
@@ -198,7 +198,7 @@ func TestSlowIsCut(t *testing.T) {
 	ask.Until(t, "no connection is open", n.Idle)
 }
 
-// What is sent in many pieces is not slower for that.
+// Many pieces take no longer than one.
 func TestSlowPieces(t *testing.T) {
 	n := proxy.New(t)
 	c := dial(t, n, serve(t))
@@ -215,7 +215,7 @@ func TestSlowPieces(t *testing.T) {
 	}
 }
 
-// Some of many meet a fault that is rare, in both directions.
+// A rare fault affects some of many requests and replies.
 func TestRarely(t *testing.T) {
 	s := serve(t)
 	n := proxy.New(t)
@@ -235,7 +235,7 @@ func TestRarely(t *testing.T) {
 	}
 }
 
-// Tests start processes, which have the listeners of this one for a moment.
+// Processes started by tests share the listeners of this one for a moment.
 func TestRefuseBesideForks(t *testing.T) {
 	n := proxy.New(t)
 	n.Address(serve(t).address)
@@ -256,10 +256,10 @@ func TestRefuseBesideForks(t *testing.T) {
 	}
 }
 
-// A server that is asked for while connections are refused is refused, too.
+// Connections to a new server are refused too, between Refuse and Accept.
 func TestRefuseComesFirst(t *testing.T) {
 	n := proxy.New(t)
-	n.Accept() // of what was never refused
+	n.Accept() // without Refuse
 	n.Refuse()
 	s := serve(t)
 	if conn, err := n.DialContext(t.Context(), "tcp", s.address); err == nil {

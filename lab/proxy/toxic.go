@@ -9,23 +9,23 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// toxicType is the only toxic in use. Toxiproxy's own are put in and taken out
-// while data flow, and leave goroutines behind when a connection ends meanwhile.
-// This one stays, and looks up what to do.
+// toxicType is the only toxic in use. Toxiproxy's own toxics are added and removed while data
+// flow, and leave goroutines behind if a connection ends at that time. This one stays, and
+// looks up the current fault.
 const toxicType = "holdfast"
 
 func init() { toxics.Register(toxicType, new(toxic)) }
 
-// toxic is made by toxiproxy, of its attributes in JSON.
+// toxic is created by toxiproxy from its attributes in JSON.
 type toxic struct {
 	Network int64  `json:"network"`
 	Server  string `json:"server"`
-	Replies bool   `json:"replies"` // to the client, else to the server
+	Replies bool   `json:"replies"` // to the client, otherwise to the server
 }
 
-// connection is what its two directions have in common. What one of them has on its
-// way may wait for a reader that is gone, of which toxiproxy tells nobody: when the
-// other direction has ended, so has this one.
+// connection is the shared state of its two directions. Data in one direction may wait for a
+// reader that is gone, which toxiproxy does not report: when the other direction has ended,
+// this one ends too.
 type connection struct {
 	gone chan struct{} // closed when it has ended
 	once sync.Once
@@ -33,8 +33,8 @@ type connection struct {
 
 func (c *connection) end() { c.once.Do(func() { close(c.gone) }) }
 
-// NewState implements toxics.StatefulToxic. Toxiproxy asks for a connection's
-// requests, and then for its replies, before the proxy takes another one.
+// NewState implements toxics.StatefulToxic. Toxiproxy calls it for the requests of a connection
+// and then for its replies, before the proxy accepts another connection.
 func (x *toxic) NewState() any {
 	found, ok := networks.Load(x.Network)
 	if !ok {
@@ -48,8 +48,8 @@ func (x *toxic) NewState() any {
 	return c
 }
 
-// GetBufferSize implements toxics.BufferedToxic: as many pieces can be delayed at
-// the same time.
+// GetBufferSize implements toxics.BufferedToxic. It is the number of pieces that can be delayed
+// at the same time.
 func (x *toxic) GetBufferSize() int { return 64 }
 
 var (
@@ -64,7 +64,7 @@ func (n *Network) unregister() { networks.Delete(n.id) }
 func (x *toxic) Pipe(stub *toxics.ToxicStub) {
 	c, _ := stub.State.(*connection)
 	found, ok := networks.Load(x.Network)
-	if c == nil || !ok || !found.(*Network).enter(c) { // the test is over
+	if c == nil || !ok || !found.(*Network).enter(c) { // the test has ended
 		end(stub)
 		return
 	}
@@ -103,7 +103,7 @@ func (x *toxic) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// pass sends the piece on, that long after it came, unless the connection ends.
+// pass forwards the piece after the delay, unless the connection ends before.
 func (c *connection) pass(stub *toxics.ToxicStub, piece *stream.StreamChunk, delay time.Duration) bool {
 	if delay > 0 {
 		t := time.NewTimer(delay - time.Since(piece.Timestamp))
@@ -122,8 +122,8 @@ func (c *connection) pass(stub *toxics.ToxicStub, piece *stream.StreamChunk, del
 	}
 }
 
-// end ends this direction, upon which toxiproxy closes the connection, and lets
-// nobody wait who still has something to send.
+// end ends this direction, so that toxiproxy closes the connection, and releases a sender that
+// still has data.
 func end(stub *toxics.ToxicStub) {
 	stub.Close()
 	for range stub.Input {
