@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// svg draws a figure on a white card, which is readable on pages of any colour.
+// svg draws a figure on a white card, which is readable on pages of any background colour.
 func svg(name string, w, h float64, figure func(draw.Canvas)) ([]byte, error) {
 	canvas := vgsvg.New(vg.Points(w), vg.Points(h))
 	c := draw.New(canvas)
@@ -26,10 +26,10 @@ func svg(name string, w, h float64, figure func(draw.Canvas)) ([]byte, error) {
 		return nil, err
 	}
 	drawn := b.String()
-	// The fonts are not in the file: all of these are as wide as the one that it was laid out
-	// with, and one of them is on each system.
+	// The file does not contain fonts. These have the same widths as the font that the layout
+	// used, and every system has one of them.
 	drawn = strings.ReplaceAll(drawn, "font-family:Liberation Sans", "font-family:Liberation Sans,Arial,Helvetica,sans-serif")
-	// For those who hear the page.
+	// Screen readers read the title aloud.
 	head := strings.Index(drawn, "<svg")
 	if head < 0 {
 		return nil, fmt.Errorf("figure %q: no element svg", name)
@@ -38,7 +38,7 @@ func svg(name string, w, h float64, figure func(draw.Canvas)) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n<title>%s</title>%s", drawn[:at], html.EscapeString(name), drawn[at:]), nil
 }
 
-// letters are those of all texts.
+// letters is the style of all text in figures.
 func letters(size float64) text.Style {
 	return text.Style{
 		Color: grey(0x22), Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)},
@@ -46,7 +46,7 @@ func letters(size float64) text.Style {
 	}
 }
 
-// style gives a plot the letters and lines of all figures.
+// style sets the fonts and lines of a plot.
 func style(p *plot.Plot) {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Color, axis.LineStyle.Color, axis.Tick.LineStyle.Color = grey(0x22), grey(0x99), grey(0x99)
@@ -56,7 +56,7 @@ func style(p *plot.Plot) {
 	p.Y.Tick.Length = 0
 }
 
-// title writes the title and returns the place below it.
+// title draws the title and returns the area below it.
 func title(c draw.Canvas, name string) draw.Canvas {
 	s := letters(textSize + 2)
 	s.YAlign = draw.YTop
@@ -64,7 +64,7 @@ func title(c draw.Canvas, name string) draw.Canvas {
 	return draw.Crop(c, 0, 0, 0, -22)
 }
 
-// legend names the series, one beside the other.
+// legend lists the names of the series, side by side.
 type legend struct {
 	names  []string
 	thumbs []plot.Thumbnailer
@@ -76,7 +76,7 @@ func (l *legend) add(name string, thumb plot.Thumbnailer) {
 	l.names, l.thumbs = append(l.names, name), append(l.thumbs, thumb)
 }
 
-// draw draws it and returns the place below.
+// draw draws the legend and returns the area below it.
 func (l *legend) draw(c draw.Canvas) draw.Canvas {
 	const high, thumb, gap = 14, 14, 16
 	s := letters(textSize - 1)

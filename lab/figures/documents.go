@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// benchmarks are the result files of measurements, and what writes them.
+// benchmarks are the result files of measurements, and the commands that write them.
 var benchmarks = []struct{ file, writer string }{
 	{"performance.json", "make bench"},
 	{"performance-serve.json", "make bench-serve"},
 	{"performance-dashboard.json", "make bench-dashboard"},
 }
 
-// documents returns the documents with the tables that their result files give.
+// documents returns the documents, with the tables of their result files filled in.
 func documents(docs string) ([]made, error) {
 	speed, err := os.ReadFile(filepath.Join(docs, "performance.md"))
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	textSize = 10
 )
 
-// dots draws a dot for each value, in a row each on a logarithmic axis, and a line from the
-// smallest to the largest of a row.
+// dots draws the rows on a logarithmic axis: a dot for each value, and a line from the smallest
+// to the largest value of a row.
 func dots(d drawing, rows []row) ([]byte, error) {
 	p := plot.New()
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.TickerFunc(decades)
@@ -27,7 +27,7 @@ func dots(d drawing, rows []row) ([]byte, error) {
 	least, most := math.Inf(1), 0.0
 	names := make([]string, len(rows))
 	for i, r := range rows {
-		y := float64(len(rows) - 1 - i) // the first is at the top
+		y := float64(len(rows) - 1 - i) // the first row is at the top
 		names[len(rows)-1-i] = r.name
 		low, high := math.Inf(1), 0.0
 		for _, v := range r.values {
@@ -72,7 +72,7 @@ func dots(d drawing, rows []row) ([]byte, error) {
 	})
 }
 
-// decades are ticks at each power of ten.
+// decades returns ticks at each power of ten.
 func decades(least, most float64) (ticks []plot.Tick) {
 	for e := math.Floor(math.Log10(least)); e <= math.Ceil(math.Log10(most)); e++ {
 		v := math.Pow(10, e)
@@ -81,7 +81,7 @@ func decades(least, most float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// number writes a power of ten, with commas.
+// number formats a power of ten, with commas.
 func number(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if v >= 1000 {
@@ -94,7 +94,7 @@ func number(v float64) string {
 
 func grey(level uint8) color.Color { return color.Gray{Y: level} }
 
-// colours can be told apart by those who see fewer of them.
+// colours differ for colour-blind readers too.
 var colours = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
 	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},

@@ -6,13 +6,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// drawing is a figure of the points that result files have for it.
+// drawing describes a figure of points from a result file.
 type drawing struct {
-	name  string // of the points and of the file
+	name  string // of the points in the result file, and of the figure's file
 	from  string // the result file
 	title string
 	axis  string
-	only  []string // series that are shown, in this order
+	only  []string // series to show, in this order
 }
 
 var drawings = []drawing{
@@ -38,7 +38,7 @@ var drawings = []drawing{
 	},
 }
 
-// figures draws all.
+// figures draws all figures.
 func figures(docs string) (all []made, err error) {
 	for _, d := range drawings {
 		var r results.Report

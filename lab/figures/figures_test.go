@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// point is one of a result.
+// point returns a result with one point.
 func point(drawing, row, series string, v float64) results.Result {
 	return results.Result{Points: []results.Point{{Drawing: drawing, Row: row, Series: series, Value: v}}}
 }
@@ -36,7 +36,7 @@ func TestRowsOf(t *testing.T) {
 	}
 }
 
-// Shared holds of one moment are beside each other, and each lane is as high as it must be.
+// Simultaneous shared holds are side by side, and a lane has as many rows as it needs.
 func TestLanesOf(t *testing.T) {
 	held := func(resource string, shared bool, from, to int) results.Held {
 		return results.Held{Resource: resource, Shared: shared, From: from, To: to}
@@ -53,7 +53,8 @@ func TestLanesOf(t *testing.T) {
 	}
 }
 
-// A figure is XML, and the same bytes each time: docs-check compares them.
+// A figure is valid XML, and is drawn to the same bytes each time, because docs-check compares
+// them.
 func TestSameBytes(t *testing.T) {
 	rows := []row{{"a <row>", map[string]float64{"p50": 0.1, "p99": 1, "longest": 1500}}, {"another", map[string]float64{"p50": 2}}}
 	recorded := results.Recorded{

@@ -21,8 +21,9 @@ const (
 	laneGap   = 8
 )
 
-// line draws who held what when. Each resource has a lane: what is held exclusively fills it,
-// and shared holds share it. Above them are the faults, whose shadows fall across.
+// line draws a time line of a campaign: who held which lock when. Each resource has a lane. An
+// exclusive hold fills it, and shared holds divide it. The faults are above the lanes, and
+// their shadows cross them.
 func line(r results.Recorded) ([]byte, error) {
 	if r.Line.Ends <= 0 {
 		return nil, fmt.Errorf("faults-line.json: a line that ends at %d ms", r.Line.Ends)
@@ -31,7 +32,7 @@ func line(r results.Recorded) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faults-line.json: %w", err)
 	}
-	// What comes after the faults is the last look at each lock, by a process of its own.
+	// After the faults, a process of its own takes each lock once more: leave that out.
 	holds := slices.DeleteFunc(slices.Clone(r.Line.Holds), func(h results.Held) bool { return h.From >= r.Line.Ends })
 	lanes := lanesOf(holds)
 	name := fmt.Sprintf("A campaign of %v on %s, seed %s: who holds each lock, and what fails", lasts, r.Run.Store, r.Run.Seed)
@@ -93,18 +94,18 @@ func line(r results.Recorded) ([]byte, error) {
 	})
 }
 
-// filled is the colour of a process in a legend.
+// filled is the mark of a process in the legend.
 type filled struct{ process int }
 
 var _ plot.Thumbnailer = filled{}
 
-// Thumbnail draws it.
+// Thumbnail draws the mark.
 func (f filled) Thumbnail(c *draw.Canvas) {
 	c.SetColor(colours[f.process%len(colours)])
 	c.Fill(draw.Crop(*c, 1, -3, 3, -3).Rectangle.Path())
 }
 
-// processes is how many there were, by their numbers.
+// processes returns the number of processes, which are numbered from 0.
 func processes(holds []results.Held) (n int) {
 	for _, h := range holds {
 		n = max(n, h.Process+1)
@@ -112,7 +113,7 @@ func processes(holds []results.Held) (n int) {
 	return n
 }
 
-// lane is what was held of a resource. Shared holds of one moment are in rows of their own.
+// lane has the holds of one resource. Simultaneous shared holds are in different rows.
 type lane struct {
 	resource string
 	rows     int
@@ -128,7 +129,7 @@ func lanesOf(holds []results.Held) (lanes []lane) {
 	holds = slices.SortedStableFunc(slices.Values(holds), func(a, b results.Held) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.From, b.From))
 	})
-	var ends []int // of each row of the last lane
+	var ends []int // when the last hold of each row in the last lane ends
 	for _, h := range holds {
 		if len(lanes) == 0 || lanes[len(lanes)-1].resource != h.Resource {
 			lanes, ends = append(lanes, lane{resource: h.Resource, rows: 1}), nil

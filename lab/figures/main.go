@@ -71,7 +71,7 @@ func run(ctx context.Context, check bool) error {
 	return errors.Join(stale...)
 }
 
-// made is a file below docs.
+// made is a generated file below docs.
 type made struct {
 	name string
 	text []byte

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// row is a line of a figure: a value for each of its series.
+// row is a row of a figure, with a value for each of its series.
 type row struct {
 	name   string
 	values map[string]float64
 }
 
-// rowsOf collects the points of a drawing, in the order of the result file. What is measured
-// beside several others is there several times: the first counts.
+// rowsOf collects the points of a drawing, in the order of the result file. A peer that was
+// measured beside several others has several points: the first one counts.
 func rowsOf(d drawing, r results.Report) (rows []row, err error) {
 	at := make(map[string]int)
 	for _, one := range r.Results {

@@ -1,13 +1,13 @@
 //go:build linux
 
-// Command pictures records the terminals that the documents show, and draws them.
-// It builds holdfast, lets it run on real terminals in tmux, and writes what these
-// print into asciicasts, of which svg-term-cli (npm) makes animated SVG files:
+// Command pictures records the terminals that the documents show (make pictures). It builds
+// holdfast, runs it on real terminals in tmux, and writes their output as asciicasts.
+// svg-term-cli (npm) turns these into animated SVG files:
 //
 //	docs/pictures/NAME.svg
 //
-// It needs tmux, npx, and the right to give its processes a host name of their own.
-// Every recording differs, so no check compares them.
+// It needs tmux, npx, and the right to give its processes a host name of their own. No check
+// compares the recordings, because each one is different.
 package main
 
 import (
@@ -26,13 +26,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// drawer makes the SVG files.
+// drawer is the npm package that makes the SVG files.
 const drawer = "svg-term-cli@2.1.1"
 
-// limit is the size of an SVG file: a page that shows it is to load at once.
+// limit is the maximal size of an SVG file, so that pages load fast.
 const limit = 150 << 10
 
-// pictures are what is recorded, by the name of the file.
+// pictures are the recordings, by the name of the file.
 var pictures = map[string]func(*terminal) error{
 	"run": recordRun,
 	"top": recordTop,
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// draw makes the pictures with these names, or all of them.
+// draw makes the pictures with the names, or all of them.
 func draw(ctx context.Context, names []string) error {
 	root, err := modules.Root(ctx)
 	if err != nil {
@@ -121,12 +121,11 @@ func one(ctx context.Context, record func(*terminal) error, folder, bin, svg str
 
 var (
 	frame = regexp.MustCompile(`translateX\(-(\d+)px\)`)
-	moves = regexp.MustCompile(`\.(\w+)\{animation-duration`) // the class of what does
+	moves = regexp.MustCompile(`\.(\w+)\{animation-duration`) // the class of the animated element
 )
 
-// finish adds to a drawing what the drawer leaves out: runs of spaces stay as they are,
-// and where nothing moves, because the viewer cannot or its user does not want that, the
-// last frame is seen.
+// finish adds what the drawer leaves out: it keeps runs of spaces, and shows the last frame if
+// the viewer does not support animation or its user does not want it.
 func finish(svg []byte) ([]byte, error) {
 	frames, class := frame.FindAllSubmatch(svg, -1), moves.FindSubmatch(svg)
 	if len(frames) == 0 || class == nil {

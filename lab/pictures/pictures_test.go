@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The pictures of the documents are small, and show nothing of the machine on which they
-// were made.
+// The pictures of the documents are small, and show nothing of the machine that made them.
 func TestPictures(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -4,7 +4,7 @@ package main
 
 import "time"
 
-// steps runs them until one fails.
+// steps runs functions until one fails.
 func steps(each ...func() error) error {
 	for _, step := range each {
 		if err := step(); err != nil {
@@ -30,7 +30,7 @@ func pause(d time.Duration) func() error {
 	return func() error { time.Sleep(d); return nil }
 }
 
-// recordRun has two terminals, which run the same report.
+// recordRun shows two terminals that run the same report.
 func recordRun(t *terminal) error {
 	return steps(
 		func() error {
@@ -56,7 +56,7 @@ func recordRun(t *terminal) error {
 	)
 }
 
-// recordTop shows what is held, by jobs that nobody sees.
+// recordTop shows top with locks of jobs in the background.
 func recordTop(t *terminal) error {
 	job := func(seconds, host string, args ...string) func() error {
 		return func() error {

@@ -21,55 +21,55 @@ import (
 	"github.com/creack/pty"
 )
 
-// The size of the pictures. The last column stays empty: drawn, it would look into the
-// next frame.
+// The size of the pictures in characters. The last column stays empty: a drawing of it would
+// reach into the next frame.
 const (
 	columns = 80
 	lines   = 20
 )
 
-// stableUser and stableHost are who is seen in the pictures, as in transcripts.
+// The user and the host in the pictures, as in transcripts.
 const (
 	stableUser = "ada"
 	stableHost = "web1"
-	// shown is where the folder of the recording is, for all that is recorded.
+	// shown is the path of the recording's folder for all recorded programs.
 	shown = "/srv"
 )
 
 const (
-	// patience is how long something that is to be seen may take.
+	// patience limits how long a test waits for expected output.
 	patience = 30 * time.Second
-	// stroke lies between two keys.
+	// stroke is the pause between two keys.
 	stroke = 45 * time.Millisecond
 	// last is how long the end of a recording is shown.
 	last = 3 * time.Second
 )
 
-// terminal is tmux on a pty, all of whose output is recorded.
+// terminal is tmux on a pty. It records all output.
 type terminal struct {
 	ctx    context.Context
 	folder string // HOME of the shells
 	env    []string
 	cmd    *exec.Cmd
-	jobs   []*exec.Cmd // that nobody sees
+	jobs   []*exec.Cmd // programs in the background
 	master *os.File
 	read   chan struct{} // closed when all was read
 
 	mu     sync.Mutex
 	began  time.Time
 	events []event
-	rest   []byte // the beginning of a character
-	screen []byte // all that was printed
-	seen   int    // as far as it was expected
+	rest   []byte // the incomplete character at the end of the last chunk
+	screen []byte // everything that was printed
+	seen   int    // end of the output that until has matched
 }
 
-// event is an output: after how many seconds, and what.
+// event is a piece of output.
 type event struct {
 	at   float64
 	data string
 }
 
-// openTerminal starts tmux with one shell in the folder, on a host of that name.
+// openTerminal starts tmux with one shell in the folder, on a host named stableHost.
 func openTerminal(ctx context.Context, folder, bin string) (*terminal, error) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ bind -n F3 set -g pane-border-status top \; select-pane -T "one terminal" \; spl
 	return t, nil
 }
 
-// record takes the output until tmux ends.
+// record reads the output until tmux ends.
 func (t *terminal) record() {
 	defer close(t.read)
 	chunk := make([]byte, 1<<16)
@@ -133,8 +133,8 @@ func (t *terminal) record() {
 	}
 }
 
-// restart begins the recording with the screen as it is: what tmux draws at its start
-// is not shown.
+// restart begins the recording with the current screen, without the output of the start of
+// tmux.
 func (t *terminal) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +145,7 @@ func (t *terminal) restart() {
 	t.events, t.began = []event{{0, before.String()}}, time.Now()
 }
 
-// close ends the recording, and then tmux and all in it.
+// close ends the recording, and then tmux and everything in it.
 func (t *terminal) close() error {
 	t.mu.Lock()
 	t.events = append(t.events, event{time.Since(t.began).Seconds() + last.Seconds(), ""})
@@ -178,7 +178,7 @@ func (t *terminal) save(file string) error {
 	return os.WriteFile(file, out.Bytes(), 0o600)
 }
 
-// on prepares a command on a host of that name, where the folder is at shown.
+// on prepares a command on a host with that name, where shown is the folder.
 func (t *terminal) on(host string, command ...string) *exec.Cmd {
 	const there = `mount --bind "$1" "$2" && hostname "$3" && cd "$2" && shift 3 && exec "$@"`
 	cmd := exec.CommandContext(t.ctx, "unshare", append([]string{"--uts", "--mount", "sh", "-c", there, "sh", t.folder, shown, host}, command...)...)
@@ -186,7 +186,7 @@ func (t *terminal) on(host string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// background starts holdfast where nobody sees it, until the recording ends.
+// background starts holdfast without a terminal, until the recording ends.
 func (t *terminal) background(host string, args ...string) error {
 	cmd := t.on(host, append([]string{"holdfast"}, args...)...)
 	t.jobs = append(t.jobs, cmd)
@@ -208,7 +208,7 @@ const (
 	splitWindow = "\x1bOR" // F3
 )
 
-// press presses the keys at once.
+// press presses all keys at once.
 func (t *terminal) press(keys string) error {
 	_, err := t.master.WriteString(keys)
 	return err
@@ -226,7 +226,7 @@ func (t *terminal) typeLine(line string) error {
 	return t.press(enter)
 }
 
-// until waits for output that matches, after the last that did.
+// until waits for output that matches, after the output that matched before.
 func (t *terminal) until(pattern string) error {
 	re := regexp.MustCompile(pattern)
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

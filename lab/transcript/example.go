@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// examples returns the bodies of the Example functions of the package in a
-// folder, by name: what a document shows of them compiles and runs as a test.
+// examples returns the bodies of the Example functions in a folder, by name. They are compiled
+// and run as tests.
 func examples(folder string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
@@ -38,7 +38,7 @@ func examples(folder string) (map[string]string, error) {
 	return bodies, nil
 }
 
-// programs adds the main.go of each program in the folder examples, by its folder.
+// programs adds the main.go of each program in docs/examples to code, as examples/NAME.
 func programs(root string, code map[string]string) error {
 	files, err := filepath.Glob(filepath.Join(root, "docs", "examples", "*", "main.go"))
 	if err != nil {
@@ -54,8 +54,7 @@ func programs(root string, code map[string]string) error {
 	return nil
 }
 
-// shownBody is the body of an example without its indentation and without the
-// output that the test compares.
+// shownBody returns the body of an example without its indentation and its output comment.
 func shownBody(body string) string {
 	for _, comment := range []string{"\t// Output:", "\t// Unordered output:"} {
 		body, _, _ = strings.Cut(body, comment)

@@ -81,7 +81,7 @@ func run(ctx context.Context, check bool) error {
 		file := filepath.Join(root, doc)
 		old, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // removed, and the removal is not staged yet
+			continue // deleted, but the deletion is not staged yet
 		} else if err != nil {
 			return err
 		}
@@ -109,10 +109,10 @@ func run(ctx context.Context, check bool) error {
 	return errors.Join(stale...)
 }
 
-// link is the path in a link of a document to a file beside it.
+// link matches a link to a file.
 var link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
 
-// links returns an error if a document in that folder links to files that are not there.
+// links returns an error if the document links to files that do not exist.
 func links(folder, text string) error {
 	var broken []error
 	for _, found := range link.FindAllStringSubmatch(text, -1) {
@@ -123,7 +123,7 @@ func links(folder, text string) error {
 	return errors.Join(broken...)
 }
 
-// runAll runs every script and returns what its terminals showed, by name.
+// runAll runs every script and returns the output of its terminals, by name.
 func runAll(ctx context.Context, folder, bin, tmp string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.txt"))
 	if err != nil {
@@ -159,8 +159,8 @@ func runAll(ctx context.Context, folder, bin, tmp string) (map[string]string, er
 
 var region = regexp.MustCompile(`(?ms)^<!-- (transcript ([a-z0-9-]+)|example (Example\w+|examples/\w+)) -->\n.*?^<!-- /(transcript|example) -->$`)
 
-// fill puts the sessions and the code between the markers of a document, and
-// notes which sessions it has shown.
+// fill puts sessions and code between the markers of a document, and records in shown which
+// sessions the document shows.
 func fill(doc string, sessions, code map[string]string, shown map[string]bool) (string, error) {
 	var unknown error
 	doc = region.ReplaceAllStringFunc(doc, func(old string) string {
@@ -183,7 +183,7 @@ func fill(doc string, sessions, code map[string]string, shown map[string]bool) (
 	return doc, unknown
 }
 
-// difference shows two texts as a diff.
+// difference returns the difference of two texts as a diff.
 func difference(ctx context.Context, tmp, documented, happens string) string {
 	for name, text := range map[string]string{"documented": documented, "happens": happens} {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
@@ -191,7 +191,7 @@ func difference(ctx context.Context, tmp, documented, happens string) string {
 		}
 	}
 	diff := modules.Command(ctx, tmp, "git", "diff", "--no-index", "--no-color", "--no-ext-diff", "documented", "happens")
-	out, err := diff.Output() // exits with 1, for they differ
+	out, err := diff.Output() // exit status 1: they differ
 	if len(out) == 0 && err != nil {
 		return err.Error()
 	}

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A script is a list of lines:
+// step is a line of a script. The lines are:
 //
 //	# COMMENT
-//	+ COMMAND        prepares something; not shown
-//	~ COMMAND        is tried again until it succeeds; not shown
-//	NAME$ COMMAND    is typed in terminal NAME, and shown with what it prints;
+//	+ COMMAND        runs and is not shown
+//	~ COMMAND        runs until it succeeds and is not shown
+//	NAME$ COMMAND    runs in terminal NAME and is shown with its output;
 //	                 NAME may be empty
 //	NAME& COMMAND    the same, but the next line does not wait for its end
 type step struct {
@@ -45,19 +45,19 @@ func parse(script string) ([]step, error) {
 }
 
 const (
-	// patience is for how long a ~ line is tried, at most.
+	// patience limits how long a ~ line is tried.
 	patience = 20 * time.Second
-	// pause lies between two tries.
+	// pause is the pause between two tries.
 	pause = 20 * time.Millisecond
 )
 
-// play runs the steps in a home folder of their own and returns what all the
-// terminals showed, in the order in which they showed it.
+// play runs the steps in a new home folder. It returns the output of all terminals, in the
+// order in which it appeared.
 func play(ctx context.Context, steps []step, bin, home string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The commands write to the file themselves, with no pipe between: what one
-	// wrote before a ~ line succeeded comes before what the next line shows.
+	// The commands write to the file directly, without a pipe: output that was written before a
+	// ~ line succeeded comes before the output of later lines.
 	screen, err := os.OpenFile(home+".screen", os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return "", err
@@ -96,8 +96,8 @@ func play(ctx context.Context, steps []step, bin, home string) (string, error) {
 	return string(shown), err
 }
 
-// endOf is nil for a command that ran: its exit status is not the tool's
-// concern, for a script shows it where it matters.
+// endOf returns nil for a command that ran, whatever its exit status: a script prints the
+// status if it matters.
 func endOf(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
 		return nil
@@ -128,8 +128,7 @@ func await(ctx context.Context, command, bin, home string) error {
 	}
 }
 
-// shell runs a command as somebody would who has just logged in and has
-// holdfast on the PATH.
+// shell runs a command like a user who has just logged in, with holdfast in PATH.
 func shell(ctx context.Context, command, bin, home string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir = home

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What a transcript shows in the place of what differs from machine to machine
-// and from run to run. This file is the only place that replaces anything:
+// A transcript shows these values instead of values that differ between machines and runs. Only
+// this file replaces anything:
 //
 //	the home folder          ~
 //	the user and the host    ada, web1: in "USER on HOST", after "user" and
@@ -31,7 +31,7 @@ const (
 	firstHash  = "29b79b9b5e75579a8aab237b1b3e5e2c8b3f0a4d6c7e9f1a2b3c4d5e6f708192"
 )
 
-// machine is what is to be seen of the machine and the user.
+// machine is what a session may show of the machine and the user.
 type machine struct {
 	home, user, host string
 }
@@ -53,16 +53,16 @@ var (
 	anyToken = regexp.MustCompile(`\b[0-9]{16}\b`)
 	anyHash  = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 	anyPID   = regexp.MustCompile(`\bpid [0-9]+\b`)
-	// On a terminal, which a reader has, the line of a wait disappears with it.
+	// On a reader's terminal, the line of a wait disappears after the wait.
 	waitLine = regexp.MustCompile(`(?m)^holdfast: waiting for .*\n`)
 	anySince = regexp.MustCompile(`\bsince [0-9]{2}:[0-9]{2}:[0-9]{2}, for [0-9a-z]+\b`)
-	// The first line of a history, and what names a hold in it.
+	// The first line of a history, and the words that identify a hold in it.
 	anyKept = regexp.MustCompile(`\bkept by \S+ since [0-9:]{8}; holds of others that are shorter than [0-9.]+m?s\b`)
 	anyRef  = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
 	fields  = regexp.MustCompile(`"(owner|host|ttlMs|safeForMs)":( ?)("[^"]*"|[0-9]+)`)
 )
 
-// stable replaces all that differs between two runs of the same session.
+// stable replaces everything that differs between two runs of the same session.
 func (m machine) stable(session string) string {
 	session = strings.ReplaceAll(session, m.home, "~")
 	session = waitLine.ReplaceAllLiteralString(session, "")
@@ -81,7 +81,7 @@ func replaceIDs(text string) string { return replaceHex(text, anyID, 12) }
 
 func replaceRefs(text string) string { return replaceHex(text, anyRef, 4) }
 
-// replaceHex replaces digits for that many bytes, the same by the same.
+// replaceHex replaces hex digits for that many bytes, equal digits by equal ones.
 func replaceHex(text string, digits *regexp.Regexp, bytes int) string {
 	ids := make(map[string]string)
 	return digits.ReplaceAllStringFunc(text, func(id string) string {
@@ -93,7 +93,7 @@ func replaceHex(text string, digits *regexp.Regexp, bytes int) string {
 	})
 }
 
-// replaceTokens keeps which token is larger.
+// replaceTokens replaces tokens and keeps their order.
 func replaceTokens(text string) string {
 	tokens := anyToken.FindAllString(text, -1)
 	slices.Sort(tokens)
@@ -104,8 +104,8 @@ func replaceTokens(text string) string {
 	})
 }
 
-// replaceNames replaces the names only where holdfast prints them: a user may
-// be called like any other word.
+// replaceNames replaces user and host only where holdfast prints them: a user name may be an
+// ordinary word.
 func (m machine) replaceNames(text string) string {
 	for from, to := range map[string]string{
 		m.user + " on " + m.host:                stableUser + " on " + stableHost,
@@ -130,7 +130,7 @@ func (m machine) replaceNames(text string) string {
 	})
 }
 
-// cell is what a table shows in a cell.
+// cell returns the stable value of a cell.
 func (m machine) cell(column, value string) string {
 	switch {
 	case column == "OWNER" && value == m.user:

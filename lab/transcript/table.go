@@ -9,15 +9,16 @@ import (
 var (
 	tableHead = regexp.MustCompile(`^(RESOURCE|TIME)(  +[A-Z]+( [A-Z]+)*)+ *$`)
 	column    = regexp.MustCompile(`[^ ]+( [^ ]+)*`)
-	// afterTable is a prompt, or what holdfast says on stderr.
+	// afterTable matches the lines that end a table: a prompt, or a message of holdfast on
+	// stderr.
 	afterTable = regexp.MustCompile(`^([a-z0-9]*\$|holdfast:) `)
 )
 
-// realign passes every cell of the tables in text through cell and aligns the tables
-// again: the width of a column depends on its cells.
+// realign applies cell to every cell of the tables in text and aligns the tables again, because
+// the width of a column depends on its cells.
 func realign(text string, cell func(column, value string) string) string {
 	var out strings.Builder
-	var head [][]int // where each column begins and its name ends; nil outside tables
+	var head [][]int // the columns: where each begins and where its name ends; nil outside tables
 	var names []string
 	var table *tabwriter.Writer
 	for line := range strings.Lines(text) {
@@ -49,8 +50,7 @@ func realign(text string, cell func(column, value string) string) string {
 	return trimLines(out.String())
 }
 
-// cut takes the cells of a row by where the head has its columns. Columns are
-// counted in characters.
+// cut splits a row at the columns of the head. Positions are counted in characters.
 func cut(line string, head [][]int) []string {
 	runes := []rune(line)
 	cells := make([]string, len(head))
@@ -68,7 +68,7 @@ func writeRow(table *tabwriter.Writer, row []string) {
 	_, _ = table.Write([]byte(strings.Join(row, "\t") + "\n")) // to memory
 }
 
-// trimLines takes the spaces from the ends of lines: editors do so too.
+// trimLines removes the spaces at the ends of lines, as editors do.
 func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {

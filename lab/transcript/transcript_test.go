@@ -55,7 +55,7 @@ this lock is for user j on host a-machine-with-a-long-name only (/tmp/y/home/.lo
 	}
 }
 
-// TestPlay has two terminals, the second of which waits for the first.
+// TestPlay has two terminals. The second one waits for the first.
 func TestPlay(t *testing.T) {
 	steps, err := parse(`
 		# not shown
