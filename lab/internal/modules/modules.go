@@ -1,7 +1,6 @@
-// Package modules knows the Go modules of this repository: which there are,
-// what they require of one another, and which of them are released. It needs
-// nothing but the standard library, git and the go command, so that the checks
-// run in a fresh clone before anything was downloaded.
+// Package modules lists the Go modules of this repository, what they require of one another,
+// and which of them are released. It uses only the standard library, git and the go command, so
+// the tools that check modules run in a fresh clone before anything is downloaded.
 package modules
 
 import (
@@ -18,26 +17,25 @@ import (
 	"strings"
 )
 
-// Bench is the folder of the benchmarks. They stand outside go.work, and `go
-// mod tidy` is not asked of them: some of the libraries that they compare with
-// have test dependencies that no longer exist.
+// Bench is the folder of the benchmarks. They are not in go.work and are not tidied: some
+// libraries that they compare Holdfast with have test dependencies that no longer exist.
 const Bench = "lab/bench"
 
-// Module is one go.mod of the repository.
+// Module is a module of the repository: a folder with a go.mod.
 type Module struct {
-	Dir     string // below the root, with slashes; "." is the root itself
+	Dir     string // relative to the root, with slashes; "." is the root itself
 	Path    string
 	Go      string            // the go directive
 	Require []string          // module paths, direct and indirect
-	Replace map[string]string // module path to folder, as written
+	Replace map[string]string // module path to folder, as written in go.mod
 }
 
-// Released reports whether the module gets tags: all but the tests and the examples do.
+// Released reports whether a release tags the module. Only tests and examples are not released.
 func (m Module) Released() bool {
 	return m.Dir != "docs/examples" && m.Dir != "lab" && !strings.HasPrefix(m.Dir, "lab/") && path.Base(m.Dir) != "integration"
 }
 
-// Tag is the git tag of a version of the module, as the go command expects it.
+// Tag returns the git tag for a version of the module, as the go command expects it.
 func (m Module) Tag(version string) string {
 	if m.Dir == "." {
 		return version
@@ -45,13 +43,13 @@ func (m Module) Tag(version string) string {
 	return m.Dir + "/" + version
 }
 
-// Root returns the top folder of the checkout that holds the working directory.
+// Root returns the top folder of the checkout that contains the working directory.
 func Root(ctx context.Context) (string, error) {
 	out, err := Output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	return strings.TrimSpace(out), err
 }
 
-// Find reads every go.mod that git knows of or would add, sorted by folder.
+// Find reads every go.mod that git tracks or would add, sorted by folder.
 func Find(ctx context.Context, root string) ([]Module, error) {
 	out, err := Output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
 		"--", "go.mod", "*/go.mod")
@@ -61,7 +59,7 @@ func Find(ctx context.Context, root string) ([]Module, error) {
 	var found []Module
 	for file := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
 		if _, err := os.Stat(filepath.Join(root, file)); errors.Is(err, os.ErrNotExist) {
-			continue // removed, and the removal is not staged yet
+			continue // deleted, but the deletion is not staged yet
 		}
 		m, err := read(ctx, root, file)
 		if err != nil {
@@ -102,8 +100,8 @@ func read(ctx context.Context, root, file string) (Module, error) {
 	return m, nil
 }
 
-// Reach returns the modules of all that m needs, directly or through others,
-// those first that need nothing of the rest.
+// Reach returns the modules that m depends on, directly or indirectly. Each module comes after
+// its own dependencies.
 func Reach(m Module, all []Module) []Module {
 	var found []Module
 	var visit func(Module)
@@ -120,8 +118,8 @@ func Reach(m Module, all []Module) []Module {
 	return found
 }
 
-// Command prepares a command that sees only the module whose folder it runs in,
-// as a user of that module does.
+// Command prepares a command that sees only the module of its folder, as a user of that module
+// does.
 func Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -129,13 +127,13 @@ func Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Output runs a Command and returns what it wrote. Its error has the command
-// and what it wrote to stderr.
+// Output runs a Command and returns its standard output. Its error contains the command and its
+// standard error.
 func Output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	return OutputOf(Command(ctx, dir, name, args...))
 }
 
-// OutputOf is Output for a command that was prepared elsewhere.
+// OutputOf is Output for a prepared command.
 func OutputOf(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

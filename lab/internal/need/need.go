@@ -1,7 +1,5 @@
 //go:build linux
 
-// Package need skips tests whose tools are missing, or fails them where these must be there.
-// Of Python packages it installs those that a test names.
 package need
 
 import (
@@ -17,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// Lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word. what says what is
-// missing.
+// Lacks skips the test, or fails it if HOLDFAST_REQUIRE has the word. what names the missing
+// tool.
 func Lacks(t testing.TB, word, what string) {
 	t.Helper()
 	if Required(word) {
@@ -27,8 +25,8 @@ func Lacks(t testing.TB, word, what string) {
 	t.Skip(what)
 }
 
-// Python returns a command of Python packages, each with its version. They are in a folder of
-// .cache: the first run downloads them. Without pip and a network it does as Lacks does.
+// Python returns a command with Python packages, each given with its version. They are in a
+// folder of .cache: the first run downloads them. Without pip or a network it calls Lacks.
 func Python(t testing.TB, packages []string, command ...string) *exec.Cmd {
 	t.Helper()
 	pip, err := exec.LookPath("pip")
@@ -44,7 +42,7 @@ func Python(t testing.TB, packages []string, command ...string) *exec.Cmd {
 		if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		fresh, err := os.MkdirTemp(filepath.Dir(folder), "new-*") //nolint:usetesting // one that can be renamed to the folder
+		fresh, err := os.MkdirTemp(filepath.Dir(folder), "new-*") //nolint:usetesting // must be on the same file system as the folder
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +51,7 @@ func Python(t testing.TB, packages []string, command ...string) *exec.Cmd {
 		if out, err := install.CombinedOutput(); err != nil {
 			Lacks(t, "pip", fmt.Sprintf("pip cannot install %v: %s", packages, out))
 		}
-		// Another process may have been quicker.
+		// Another process may have created the folder first.
 		if err := os.Rename(fresh, folder); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, os.ErrExist) {
 			t.Fatal(err)
 		}

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Required reports whether HOLDFAST_REQUIRE, a list with commas, has the word: what it names
-// must not be missing.
+// Required reports whether HOLDFAST_REQUIRE, a list with commas, has the word.
 func Required(word string) bool {
 	words := strings.FieldsFunc(os.Getenv("HOLDFAST_REQUIRE"), func(c rune) bool { return c == ',' || c == ' ' })
 	return slices.Contains(words, word)

@@ -1,5 +1,5 @@
-// Package overlay changes source files for one build, and leaves them as they are. It
-// does not build anything.
+// Package overlay replaces the text of source files for one build, with the flag -overlay of
+// the go command. The files themselves do not change.
 package overlay
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Replaced is the text of a file with one part replaced by another. It is an error if
-// the old part is not there exactly once.
+// Replaced returns the text of a file with the part before replaced by after. It fails unless
+// before is there exactly once.
 func Replaced(path, before, after string) (string, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -24,13 +24,13 @@ func Replaced(path, before, after string) (string, error) {
 	return strings.Replace(string(source), before, after, 1), nil
 }
 
-// Write writes texts to a folder of their own, and beside them the list that go's flag
-// -overlay takes, whose path it returns. The keys are the absolute paths of the files
-// that the texts stand in for; they need not exist.
+// Write writes texts into the folder, and a list of them for the flag -overlay of the go
+// command. It returns the path of the list. The keys of texts are the absolute paths of the
+// files to replace; they need not exist.
 func Write(folder string, texts map[string]string) (list string, err error) {
 	replaced := make(map[string]string, len(texts))
 	for original, text := range texts {
-		// Files of several folders may have one name.
+		// Two files of different folders may have the same name.
 		path := filepath.Join(folder, strconv.Itoa(len(replaced))+"-"+filepath.Base(original))
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return "", err

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/overlay"
 )
 
-// What is replaced must be there once: a change that is out of date says so.
+// The text to replace must be there once: an outdated change fails.
 func TestReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("one two two"), 0o600); err != nil {

@@ -30,12 +30,12 @@ func (c *Campaigns) Table(name string) (*Campaign, error) {
 // Campaign is a table of runs.
 type Campaign struct {
 	Name string `json:"name"`
-	// Column is a fault whose count has a column of its own; "": none has.
+	// Column is a fault whose count has a column of its own; "": none.
 	Column string `json:"column,omitempty"`
-	// Sum: below the table are its sums, and how often each fault happened.
+	// Sum adds to the table the sums, and how often each fault happened.
 	Sum  bool  `json:"sum,omitempty"`
 	Runs []Run `json:"runs"`
-	// Faults are how often each happened in all runs, where only that is known.
+	// Faults are the counts of each fault over all runs, if the runs have none.
 	Faults map[string]int `json:"faults,omitempty"`
 }
 
@@ -43,24 +43,24 @@ type Campaign struct {
 type Run struct {
 	Date       string `json:"date,omitempty"`
 	Store      string `json:"store"`
-	Hosts      bool   `json:"hosts,omitempty"` // three of them
-	Only       string `json:"only,omitempty"`  // the fault that happened alone
+	Hosts      bool   `json:"hosts,omitempty"` // processes and server on three hosts
+	Only       string `json:"only,omitempty"`  // the only kind of fault, or ""
 	Seed       string `json:"seed"`
-	Lasts      string `json:"lasts"` // a duration as Go writes it
+	Lasts      string `json:"lasts"` // a duration in Go's format
 	Processes  int    `json:"processes"`
 	Requests   int    `json:"requests"`
 	Unanswered int    `json:"unanswered"`
 	Locks      int    `json:"locks"`
 	Writes     int    `json:"writes"`
 	Faults     int    `json:"faults"`
-	Broken     int    `json:"broken"` // promises
-	// Note says what else there is to say about the outcome.
+	Broken     int    `json:"broken"` // number of broken promises
+	// Note is a remark about the outcome.
 	Note string `json:"note,omitempty"`
-	// Named are how often each fault happened, as far as that is known of the run.
+	// Named are the counts of each fault, if the run has them.
 	Named map[string]int `json:"named,omitempty"`
 }
 
-// label is the run in the first column.
+// label returns the run's text for the first column.
 func (r Run) label() string {
 	switch {
 	case r.Hosts:
@@ -71,7 +71,7 @@ func (r Run) label() string {
 	return r.Store
 }
 
-// Markdown is the table.
+// Markdown returns the table in Markdown.
 func (c *Campaign) Markdown() (string, error) {
 	head := []string{"store", "seed", "lasts", "processes", "requests", "without an answer", "locks", "writes", "faults"}
 	if c.Column != "" {
@@ -130,7 +130,7 @@ func (c *Campaign) Markdown() (string, error) {
 	return "\n" + MarkdownTable(rows) + "\n" + faultsByName(often) + "\n", nil
 }
 
-// faultsByName lists how often each happened, the most frequent first.
+// faultsByName lists the counts of faults, the most frequent first.
 func faultsByName(often map[string]int) string {
 	var words []string
 	for _, name := range slices.SortedFunc(maps.Keys(often), func(a, b string) int {
@@ -162,7 +162,7 @@ func wrap(paragraph string) string {
 	return b.String() + "\n"
 }
 
-// duration writes seconds up to a minute, and minutes from there on.
+// duration formats a duration: seconds up to a minute, then minutes.
 func duration(d time.Duration) string {
 	if d < time.Minute {
 		return strconv.FormatFloat(d.Seconds(), 'g', 3, 64) + " s"
@@ -170,7 +170,7 @@ func duration(d time.Duration) string {
 	return strconv.FormatFloat(d.Minutes(), 'g', 3, 64) + " min"
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	text := strconv.Itoa(n)
 	for at := len(text) - 3; at > 0; at -= 3 {

@@ -1,5 +1,3 @@
-// Package results is what is kept of benchmarks and of fault campaigns: the result files
-// in docs, and the tables that documents show of them.
 package results
 
 import (
@@ -36,11 +34,11 @@ func Load(file string, into any) error {
 	return nil
 }
 
-// end is the line after what Fill replaces.
+// end is the line after the text that Fill replaces.
 const end = "<!-- to here -->\n"
 
-// Fill replaces what a document has between a line <!-- WRITER writes from here --> and the
-// next line <!-- to here -->.
+// Fill replaces the text of a document between the line <!-- WRITER writes from here --> and
+// the next line <!-- to here -->.
 func Fill(document, writer, text string) (string, error) {
 	begin := fmt.Sprintf("<!-- %s writes from here -->\n", writer)
 	before, rest, ok1 := strings.Cut(document, begin)

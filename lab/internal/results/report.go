@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Report is the outcome of a run of the benchmarks and what it ran on.
+// Report is the result of a run of the benchmarks, with the machine that it ran on.
 type Report struct {
 	Date    string   `json:"date"`
 	CPU     string   `json:"cpu"`
@@ -31,7 +31,7 @@ func NewReport() *Report {
 	}
 }
 
-// processor names the CPU where Linux tells it.
+// processor returns the name of the CPU if Linux knows it.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Report) rows() [][]string {
 	return rows
 }
 
-// Table is for terminals.
+// Table returns the table for terminals.
 func (r *Report) Table() string {
 	rows := r.rows()
 	widths := make([]int, len(rows[0]))

@@ -5,21 +5,21 @@ import (
 	"strconv"
 )
 
-// Result is one target and what was measured.
+// Result is one target and its measured value.
 type Result struct {
 	Name  string  `json:"name"`           // of the measurement
 	Date  string  `json:"date,omitempty"` // if it is not that of the report
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit,omitempty"`
-	// Figure: the value is for people, and has no limit.
+	// Figure means that the value is informative and has no limit.
 	Figure bool `json:"figure,omitempty"`
-	// AtLeast: the value must not be below the limit; else not above it.
+	// AtLeast means that the value must not be below the limit. Otherwise it must not be above.
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Limit   float64 `json:"limit"`
-	// Detail says what the value was made of, for people.
+	// Detail tells a reader how the value was measured.
 	Detail string `json:"detail"`
-	// Points are what the value was made of, as the drawings show it.
+	// Points are the measured values behind Value, for the drawings.
 	Points []Point `json:"points,omitempty"`
 }
 
@@ -42,7 +42,7 @@ func (r Result) Pass() bool {
 	return r.Value <= r.Limit
 }
 
-// Verdict is PASS or FAIL, or nothing where there is no limit.
+// Verdict returns PASS or FAIL, or "" if there is no limit.
 func (r Result) Verdict() string {
 	switch {
 	case r.Figure:
@@ -53,7 +53,7 @@ func (r Result) Verdict() string {
 	return "FAIL"
 }
 
-// Target is the limit as tables have it.
+// Target returns the limit as tables show it.
 func (r Result) Target() string {
 	if r.Figure {
 		return ""
@@ -65,10 +65,10 @@ func (r Result) Target() string {
 	return fmt.Sprintf("%s %s", sign, quantity(r.Limit, r.Unit))
 }
 
-// Measured is the value as tables have it.
+// Measured returns the value as tables show it.
 func (r Result) Measured() string { return quantity(r.Value, r.Unit) }
 
-// quantity writes three digits of a number, and its unit.
+// quantity formats a number to three digits, with its unit.
 func quantity(v float64, unit string) string {
 	text := strconv.FormatFloat(v, 'g', 3, 64)
 	if v >= 100 {

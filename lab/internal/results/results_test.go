@@ -37,7 +37,7 @@ Missed:
 		}
 	}
 	if r.Passed() {
-		t.Error("it says that no target was missed")
+		t.Error("Passed is true although a target was missed")
 	}
 }
 
