@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/interop/referee"
 )
 
-// arena is a part of an index in which rounds are played one after the other, each
-// by players of all kinds. All clocks are those of one machine.
+// arena is a part of an index. Its rounds are played one after the other, each by players of
+// all kinds. All clocks are the machine's.
 type arena struct {
 	t       *testing.T
 	node    esnode.Node
@@ -32,7 +32,7 @@ type arena struct {
 	counter int
 }
 
-// newArena returns one of several in the same index.
+// newArena returns one of several arenas in the same index.
 func newArena(t *testing.T, n esnode.Node, index string, number int, seed uint64) *arena {
 	t.Helper()
 	store := eslock.New(n, &eslock.Options{Index: index, OldClients: true})
@@ -50,20 +50,20 @@ func newArena(t *testing.T, n esnode.Node, index string, number int, seed uint64
 	return a
 }
 
-// round is one resource that players are after.
+// round is a contest of players for one resource.
 type round struct {
 	*arena
 	*referee.Referee
 	ctx      context.Context
 	resource string
-	ttl      time.Duration // of what is to end, or to be kept alive
-	racer    atomic.Int64  // the last one's number
-	ended    atomic.Int64  // holds that were released, or whose time ended
-	kept     atomic.Int64  // that outlived their first TTL
+	ttl      time.Duration // of holds that end in the round, or are kept alive
+	racer    atomic.Int64  // number of the last racer
+	ended    atomic.Int64  // holds that were released or expired
+	kept     atomic.Int64  // holds that outlived their first TTL
 }
 
-// play plays a round of a kind and says what was wrong. In every second round the
-// resource is new: first inserts race.
+// play plays a round of a kind and returns it with its faults. In every second round the
+// resource is new, so that first inserts race.
 func (a *arena) play(ctx context.Context, play func(*round)) *round {
 	a.counter++
 	r := &round{arena: a, Referee: referee.New(0), ctx: ctx, ttl: short, resource: fmt.Sprint("kept ", a.number)}
@@ -78,11 +78,11 @@ func (a *arena) play(ctx context.Context, play func(*round)) *round {
 	return r
 }
 
-// tidy looks whether old and new programs find the resource free: at once, but for
-// an old program that went on after its release, for the time of a short TTL.
+// tidy fails the round unless old and new programs find the resource free: at once, or within a
+// few short TTLs, because an old program may go on after its release.
 func (r *round) tidy() {
 	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
-		left := r.left()
+		left := r.leftover()
 		if left == "" {
 			return
 		}
@@ -93,8 +93,8 @@ func (r *round) tidy() {
 	}
 }
 
-// left says who has the resource, or "".
-func (r *round) left() string {
+// leftover describes what still holds the resource, or returns "".
+func (r *round) leftover() string {
 	for s, err := range r.native.Admin().Holds(r.ctx, holdfast.Filter{Resource: r.resource}) {
 		return fmt.Sprintf("%+v, error %v", s, err)
 	}
@@ -109,7 +109,7 @@ func (r *round) left() string {
 	return ""
 }
 
-// document is the resource's as it is stored.
+// document returns the stored document of the resource.
 func (r *round) document() (source map[string]any, there bool) {
 	status, reply := r.node.Ask(r.ctx, r.t, http.MethodGet, "/"+r.index+"/_doc/"+url.PathEscape(r.resource), nil)
 	if status != http.StatusOK {
@@ -120,7 +120,7 @@ func (r *round) document() (source map[string]any, there bool) {
 
 func (r *round) some() player { return r.kinds[r.rnd.IntN(len(r.kinds))] }
 
-// someNew is one whose release is of its own hold, whatever the owner has.
+// someNew returns a player whose release ends only its own hold, whatever the owner has.
 func (r *round) someNew() player { return r.kinds[1+r.rnd.IntN(len(r.kinds)-1)] }
 
 // hold is a lock that a player was granted.
@@ -128,11 +128,11 @@ type hold struct {
 	grip
 	r    *round
 	kind string // of the player
-	who  string // unlike any other
+	who  string // unique
 	once sync.Once
 }
 
-// lock asks once, and enters if granted. It returns nil if the resource is held.
+// lock tries once, and enters if granted. It returns nil if the resource is held.
 func (r *round) lock(p player, a ask) *hold {
 	a.resource = r.resource
 	g, err := p.lock(r.ctx, a)
@@ -148,19 +148,19 @@ func (r *round) lock(p player, a ask) *hold {
 	return h
 }
 
-// holds makes somebody hold the resource, which is free, or will be soon.
+// holds makes the player hold the resource, which is free or soon will be.
 func (r *round) holds(p player, a ask) *hold {
 	for began := time.Now(); time.Since(began) < patience; {
 		if h := r.lock(p, a); h != nil {
 			return h
 		}
-		<-time.After(10 * time.Millisecond) // leave the node some time for others
+		<-time.After(10 * time.Millisecond) // leave the node time for other requests
 	}
 	r.Fault("%s is refused what is free", p.kind())
 	return &hold{grip: nothing{}, r: r, kind: p.kind(), who: "nobody"}
 }
 
-// nothing is what somebody has who was refused.
+// nothing is the grip of a player that was refused.
 type nothing struct{}
 
 func (nothing) token() uint64                               { return 0 }
@@ -168,13 +168,13 @@ func (nothing) holds() bool                                 { return false }
 func (nothing) extend(context.Context, time.Duration) error { return nil }
 func (nothing) release(context.Context) (bool, error)       { return false, nil }
 
-// patience bounds how long anybody waits for what must come.
+// patience limits the wait for an event.
 const patience = 30 * time.Second
 
-// leave is called before a hold ends.
+// leave tells the referee that the hold is about to end.
 func (h *hold) leave() { h.r.Leave(h.who) }
 
-// end leaves, and releases what must be there.
+// end leaves and releases the hold, which must still be there if the player relies on it.
 func (h *hold) end() {
 	h.leave()
 	held := h.grip.holds()
@@ -185,10 +185,10 @@ func (h *hold) end() {
 	h.over()
 }
 
-// over counts an end, once.
+// over counts the end of the hold once.
 func (h *hold) over() { h.once.Do(func() { h.r.ended.Add(1) }) }
 
-// refused: somebody is refused what another has.
+// refused checks that nobody else gets the resource.
 func (r *round) refused(holder *hold) {
 	p := r.some()
 	if h := r.lock(p, ask{owner: "intruder", ttl: long}); h != nil {
@@ -202,11 +202,11 @@ func (r *round) refused(holder *hold) {
 const (
 	// long is a TTL that does not end within a round.
 	long = time.Hour
-	// short is one that does.
+	// short is a TTL that does.
 	short = time.Second
 )
 
-// mode is one that the player knows.
+// mode returns a mode that the player supports.
 func (r *round) mode(p player) driver.Mode {
 	if _, is := p.(native); is && r.rnd.IntN(3) == 0 {
 		return driver.Shared

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/interop/oldeslock"
 )
 
-// broken is a program whose statement is not one: it reads, decides, and writes.
+// broken is a program without an atomic statement: it reads, decides and writes.
 type broken struct{ old }
 
 func (broken) kind() string { return "broken" }
@@ -47,7 +47,7 @@ func (p broken) lock(ctx context.Context, a ask) (grip, error) {
 	return brokenGrip{oldGrip{l}, now.Add(a.ttl)}, nil
 }
 
-// brokenGrip believes that what was written last was not written over.
+// brokenGrip assumes that nobody overwrote its last write.
 type brokenGrip struct {
 	oldGrip
 	expires time.Time
@@ -69,7 +69,7 @@ func (p broken) send(ctx context.Context, method, path string, body []byte, repl
 	return json.NewDecoder(res.Body).Decode(reply)
 }
 
-// A statement that is wrong is found, or the silence of TestRaces means nothing.
+// TestRaces finds a wrong statement. Otherwise its success would mean nothing.
 func TestBrokenStatementIsFound(t *testing.T) {
 	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) {
 		a := newArena(t, n, n.Index(t), 0, 1)

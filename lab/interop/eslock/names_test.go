@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/lab/esnode"
 )
 
-// TestNames takes each ID by old programs and by the drop-in, and the document that they lock
-// by it with the Client: what one of them holds no other gets. Servers drop the slashes at the
-// end of a path.
+// TestNames takes each ID with old programs and with the drop-in, and the document that they
+// lock for it with the Client: only one of them may hold it. Servers drop slashes at the end of
+// a path.
 func TestNames(t *testing.T) {
 	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) {
 		index := n.Index(t)
@@ -51,7 +51,7 @@ func TestNames(t *testing.T) {
 					}
 					continue
 				}
-				// It looks for the ID to release it, and finds nothing by some.
+				// It searches for the ID to release it, and does not find some IDs.
 				if err := held.extend(t.Context(), time.Millisecond); err != nil {
 					t.Error(err)
 				}
@@ -60,7 +60,7 @@ func TestNames(t *testing.T) {
 				}
 			}
 		}
-		// The Client's own names are as they are.
+		// The Client's own names stay as they are.
 		var all []*holdfast.Hold
 		for _, name := range []string{"job", "job/", "job//", "/job"} {
 			h, err := client.TryLock(t.Context(), name, nil)

@@ -12,35 +12,35 @@ import (
 	"github.com/holdfast-go/holdfast/lab/interop/oldeslock"
 )
 
-// ask is one try to get a resource.
+// ask is an attempt to get a resource.
 type ask struct {
 	resource, owner string
-	mode            driver.Mode // Shared is for those who know that
+	mode            driver.Mode // Shared only for players that support it
 	ttl             time.Duration
-	keep            context.Context // the lock is kept alive until it ends; nil: it is not
-	fair            bool            // Holdfast's own Client waits for a while, in turn
+	keep            context.Context // keeps the lock alive until it ends; nil: no keep-alive
+	fair            bool            // Holdfast's own Client waits in turn for a while
 }
 
-// turn is how long a fair one waits for its turn.
+// turn limits how long a fair player waits for its turn.
 const turn = 200 * time.Millisecond
 
-// before is how long before the end a lock is to be extended.
+// before is how long before its end a lock is to be extended.
 func (a ask) before() time.Duration { return a.ttl * 2 / 3 }
 
 // player is a program of one of the three kinds.
 type player interface {
 	kind() string
-	// lock tries once. A nil grip says that the resource is held.
+	// lock tries once. It returns a nil grip if the resource is held.
 	lock(ctx context.Context, a ask) (grip, error)
 }
 
-// grip is what a player was granted.
+// grip is the lock of a player.
 type grip interface {
-	token() uint64 // 0 if none is told
-	// holds reports whether the player counts on having it still. It does not wait.
+	token() uint64 // 0 if the player has none
+	// holds reports whether the player still relies on the lock. It does not wait.
 	holds() bool
 	extend(ctx context.Context, ttl time.Duration) error
-	// release reports whether there was something to release.
+	// release reports whether there was a hold to release.
 	release(ctx context.Context) (bool, error)
 }
 
@@ -83,7 +83,7 @@ func (p dropIn) lock(ctx context.Context, a ask) (grip, error) {
 	case err != nil && err.Error() == "lock held by other client":
 		return nil, nil
 	case errors.Is(err, holdfast.ErrTTLTooShort), errors.Is(err, context.DeadlineExceeded) && a.ttl < long && ctx.Err() == nil:
-		return nil, nil // a machine that stood still
+		return nil, nil // the machine was suspended
 	case err == nil && a.keep != nil:
 		err = l.KeepAlive(a.keep, a.before())
 	}
@@ -101,7 +101,7 @@ func (g dropInGrip) release(context.Context) (bool, error) {
 	if err != nil && errors.Is(err, driver.ErrInvalid) {
 		return false, err
 	}
-	// Its errors are of what was not there, or of the network.
+	// Its errors mean that there was no lock, or that the network failed.
 	return err == nil, g.Release()
 }
 

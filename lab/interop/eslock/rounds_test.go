@@ -1,6 +1,3 @@
-// Package eslock races programs with es-distributed-lock, with its drop-in and with
-// Holdfast's own Client on package eslock for documents of one index: what one of
-// them holds no other gets.
 package eslock
 
 import (
@@ -21,14 +18,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rounds = flag.Int("interop.rounds", 100, "how many rounds TestRaces plays on each kind of server")
 
-// arenas are played in at the same time. What an old program does waits for a
-// refresh, which serves all who wait.
+// arenas is how many arenas are played at the same time. A statement of an old program waits
+// for a refresh of the index, which serves all waiting requests.
 const arenas = 8
 
 // kind is a kind of round.
 type kind struct {
 	name  string
-	often int // among all
+	often int // how many of ten rounds
 	play  func(*round)
 }
 
@@ -40,7 +37,7 @@ var kinds = []kind{
 	{"keep-alive", 1, keepingAlive},
 }
 
-// TestRaces plays rounds of each kind and looks for what must not be.
+// TestRaces plays rounds of each kind and fails if one has a fault.
 func TestRaces(t *testing.T) {
 	thorough.Test(t, "hundreds of rounds on real leases")
 	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) {
@@ -74,7 +71,7 @@ func TestRaces(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		// A busy machine may have let each come to its end: one with more time is not.
+		// On a busy machine every lock may have expired: try one with more time.
 		a := newArena(t, n, index, arenas, seed)
 		for ttl := 2 * short; kept == 0 && ttl < patience && played["keep-alive"] > 0 && !t.Failed(); ttl *= 2 {
 			r := a.play(t.Context(), func(r *round) {
@@ -90,8 +87,8 @@ func TestRaces(t *testing.T) {
 		for _, k := range kinds {
 			t.Logf("%6d rounds of %-17s %6d grants", played[k.name], k.name+":", grants[k.name])
 			total += played[k.name]
-			if played[k.name] > 0 && grants[k.name] == 0 { // on a busy machine not each round has one
-				t.Errorf("%s: nobody was granted anything", k.name)
+			if played[k.name] > 0 && grants[k.name] == 0 { // a single round may have none on a busy machine
+				t.Errorf("%s: no grants", k.name)
 			}
 		}
 		t.Logf("%6d rounds in all, in %v; %d locks were kept alive", total, time.Since(began).Round(time.Second), kept)
@@ -101,9 +98,9 @@ func TestRaces(t *testing.T) {
 	})
 }
 
-// racers start a race of players, one of each kind, and return how to wait for its
-// end. Each has two tries, and gives up what it gets: the first time not before all
-// have tried, or who is granted too much would come too late to be seen.
+// racers starts a race of players, one of each kind, and returns a function that waits for its
+// end. Each player has two tries and releases the lock that it gets. The first tries keep their
+// locks until all players have tried, or a wrong grant would come too late to be seen.
 func (r *round) racers() (wait func()) {
 	var tried sync.WaitGroup
 	tried.Add(len(r.kinds))
@@ -122,7 +119,7 @@ func (r *round) racers() (wait func()) {
 	})
 }
 
-// successors are racers who do not give up.
+// successors starts racers that try until they get the lock.
 func (r *round) successors() (wait func()) {
 	return r.each(func(p player, a ask) {
 		if h := r.holds(p, a); h != nil {
@@ -141,10 +138,10 @@ func (r *round) each(play func(player, ask)) (wait func()) {
 	return running.Wait
 }
 
-// acquiring: all at once want what is free.
+// acquiring: all players try to get a free resource at once.
 func acquiring(r *round) { r.racers()() }
 
-// extending: who has it acquires again while others are after it, and keeps it.
+// extending: the holder extends its lock while others try to get it, and keeps it.
 func extending(r *round) {
 	h := r.holds(r.some(), ask{owner: "holder", ttl: long})
 	wait := r.racers()
@@ -165,28 +162,28 @@ func extending(r *round) {
 	h.end()
 }
 
-// releasing: a release while others are after it frees it once. A second one, which
-// comes late, does no harm to a successor.
+// releasing: a release while others try to get the lock frees it once. A second, late release
+// does not affect a successor.
 func releasing(r *round) {
 	h := r.holds(r.some(), ask{owner: "holder", ttl: long})
 	wait := r.successors()
 	h.end()
 	wait()
-	r.late(h)
+	r.lateRelease(h)
 }
 
-// late: a release that comes when another has the resource does it no harm.
-func (r *round) late(h *hold) {
-	heir := r.holds(r.some(), ask{owner: "heir", ttl: long})
+// lateRelease: a late release does not affect another holder.
+func (r *round) lateRelease(h *hold) {
+	successor := r.holds(r.some(), ask{owner: "successor", ttl: long})
 	if found, err := h.release(r.ctx); found || err != nil {
 		r.Fault("the late release by %s: found %v, error %v", h.who, found, err)
 	}
-	r.refused(heir)
-	heir.end()
+	r.refused(successor)
+	successor.end()
 }
 
-// takingOver: what expires is had by others then, and not before. Who comes late
-// with its release does no harm to a successor.
+// takingOver: other players get an expired lock, and not before its end. A late release does
+// not affect a successor.
 func takingOver(r *round) {
 	h := r.holds(r.some(), ask{owner: "holder", ttl: short})
 	r.refused(h)
@@ -196,11 +193,11 @@ func takingOver(r *round) {
 	}
 	h.leave()
 	h.over()
-	r.late(h)
+	r.lateRelease(h)
 }
 
-// keepingAlive: a lock that is kept alive outlives its TTL, while others are after
-// it all the time.
+// keepingAlive: a lock that is kept alive outlives its TTL while others try to get it all the
+// time.
 func keepingAlive(r *round) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -211,16 +208,16 @@ func keepingAlive(r *round) {
 	if h.holds() {
 		r.kept.Add(1)
 	}
-	// An old program that is about to extend it is in its own way, and may have it
-	// again when it has released it: until it expires.
+	// An old program that is just extending its lock competes with its own release: it may have
+	// the lock again after the release, until it expires.
 	cancel()
 	h.leave()
 	held, began := h.holds(), time.Now()
 	found, err := h.release(r.ctx)
-	inTime := held && time.Since(began) < r.ttl/8 // that it does not end meanwhile
+	inTime := held && time.Since(began) < r.ttl/8 // short enough that the hold does not expire before the release
 	if err != nil || !found && inTime && h.kind != "old" {
 		r.Fault("release by %s: found %v, error %v", h.who, found, err)
 	}
 	h.over()
-	r.holds(r.someNew(), ask{owner: "heir", ttl: long}).end()
+	r.holds(r.someNew(), ask{owner: "successor", ttl: long}).end()
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
-// arena is a collection in which two old programs and two of Holdfast's stores
-// play.
+// arena is a collection with two old programs and two of Holdfast's stores as players.
 type arena struct {
 	layout  string
 	coll    *mongo.Collection
@@ -80,24 +79,24 @@ func (a *arena) store() *mongodoc.Store {
 	return mongodoc.NewValue(a.coll)
 }
 
-// player asks for a lock once. nil is a refusal.
+// player tries once to get a lock. nil is a refusal.
 type player interface {
 	kind() string
 	lock(ctx context.Context, name string, ttl time.Duration) (*hold, error)
 }
 
-// hold is what a player was granted.
+// hold is a lock that a player was granted.
 type hold struct {
-	who    string         // unlike any other; set by ask
-	ref    driver.HoldRef // of Holdfast's
+	who    string         // unique; set by ask
+	ref    driver.HoldRef // of Holdfast's hold
 	unlock func(context.Context) error
 	extend func(context.Context) error
 }
 
-// oldPlayer is an old program. Its holds live for the arena's timeout.
+// oldPlayer is an old program. Its holds last for the arena's timeout.
 type oldPlayer struct {
 	program oldmongodoc.Program
-	id      string // the lock ID that Holdfast sees
+	id      string // the lock ID of its holds in Holdfast
 }
 
 func (o *oldPlayer) kind() string { return "an old program" }
@@ -161,14 +160,14 @@ func (n *newPlayer) renew(ctx context.Context, ref driver.HoldRef, ttl time.Dura
 	return rs[0].Err
 }
 
-// round is played about one resource.
+// round is a contest for one resource.
 type round struct {
 	*arena
 	*referee.Referee
 	ctx  context.Context
 	rnd  *rand.Rand
 	name string
-	held atomic.Int64 // how many holds there were
+	held atomic.Int64 // number of holds so far
 }
 
 func (r *round) check(err error) {
@@ -177,7 +176,7 @@ func (r *round) check(err error) {
 	}
 }
 
-// ask makes one try, and lets the player in if it is granted.
+// ask tries once, and tells the referee if it is granted.
 func (r *round) ask(p player, ttl time.Duration) *hold {
 	h, err := p.lock(r.ctx, r.name, ttl)
 	r.check(err)
@@ -189,8 +188,8 @@ func (r *round) ask(p player, ttl time.Duration) *hold {
 	return h
 }
 
-// gets is ask for what must be granted.
-func (r *round) gets(p player, ttl time.Duration) *hold {
+// mustGet is ask for an attempt that must be granted.
+func (r *round) mustGet(p player, ttl time.Duration) *hold {
 	h := r.ask(p, ttl)
 	if h == nil {
 		r.Fault("%s was refused what is free", p.kind())
@@ -205,7 +204,7 @@ func (r *round) end(h *hold) {
 	r.check(h.unlock(r.ctx))
 }
 
-// refused looks whether nobody gets what is held.
+// refused checks that none of the players gets the held resource.
 func (r *round) refused(players ...player) {
 	for _, p := range players {
 		if r.ask(p, r.timeout) != nil {
@@ -216,8 +215,8 @@ func (r *round) refused(players ...player) {
 
 func (r *round) pass(d time.Duration) { r.check(r.clock.Pass(r.ctx, d)) }
 
-// almost lets time pass until just before the end of a hold, where a clock can be
-// set. It returns what is left.
+// almost lets time pass until just before the end of a hold, if the clock can be set. It
+// returns the remaining time.
 func (r *round) almost(d time.Duration) time.Duration {
 	if !r.clock.Set() {
 		return d
@@ -229,7 +228,7 @@ func (r *round) almost(d time.Duration) time.Duration {
 func (r *round) anyOld() *oldPlayer { return r.olds[r.rnd.IntN(len(r.olds))] }
 func (r *round) anyNew() *newPlayer { return r.news[r.rnd.IntN(len(r.news))] }
 
-// monitor does what a server does for its TTL index, once.
+// monitor does once what a server does regularly for its TTL index.
 func (r *round) monitor() {
 	if r.layout == "TTL" && r.clock.Set() {
 		r.check(oldmongodoc.Monitor(r.ctx, r.coll, r.clock.Now(), r.timeout))

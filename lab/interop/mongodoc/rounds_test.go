@@ -1,5 +1,3 @@
-// Package mongodoc races programs that lock in MongoDB by recipes of their own
-// with Holdfast on one collection: what one of them holds no other gets.
 package mongodoc
 
 import (
@@ -36,8 +34,7 @@ var kinds = []struct {
 	{"forced release", forced},
 }
 
-// TestRaces plays rounds of each kind on each layout and looks for what must not
-// be.
+// TestRaces plays rounds of each kind on each layout and fails if one has a fault.
 func TestRaces(t *testing.T) {
 	thorough.Test(t, "hundreds of rounds on real leases")
 	seed := uint64(time.Now().UnixNano())
@@ -73,18 +70,18 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// prepare makes the document, without which old programs of that layout get
-// nothing: by one of them, or by Holdfast with its first hold.
+// prepare creates the document, without which old programs of that layout get no lock: with an
+// old program, or with Holdfast's first hold.
 func (r *round) prepare() {
 	if r.rnd.IntN(2) == 0 {
 		r.check(r.olds[0].program.(*oldmongodoc.Flag).Create(r.ctx, r.name))
 	} else {
-		r.end(r.gets(r.anyNew(), r.timeout))
+		r.end(r.mustGet(r.anyNew(), r.timeout))
 	}
 }
 
-// race lets all players try at the same time, some of them twice, while the TTL
-// index is at work. In the end the resource is free for each of them.
+// race lets all players try at the same time, some of them twice, while the TTL index is at
+// work. At the end each of them finds the resource free.
 func (r *round) race() {
 	var running sync.WaitGroup
 	for i := range 2 * len(r.players) {
@@ -105,16 +102,16 @@ func (r *round) race() {
 	})
 	running.Wait()
 	for _, p := range r.players {
-		r.end(r.gets(p, r.timeout))
+		r.end(r.mustGet(p, r.timeout))
 	}
 }
 
-// newExpires: what Holdfast holds is held for old programs to the last
-// millisecond, and theirs after that. Who comes late does no harm to an heir.
+// newExpires: Holdfast's hold excludes old programs up to its last millisecond, and they get
+// the lock after that. A late release or renewal does not affect a successor.
 func newExpires(r *round) {
 	holder := r.anyNew()
 	ttl := r.timeout/3 + time.Duration(r.rnd.IntN(1000))*time.Millisecond
-	h := r.gets(holder, ttl)
+	h := r.mustGet(holder, ttl)
 	rest := r.almost(ttl)
 	r.monitor()
 	if r.clock.Set() {
@@ -123,23 +120,23 @@ func newExpires(r *round) {
 	r.Leave(h.who)
 	r.pass(rest + time.Millisecond)
 	if r.layout == "TTL" && r.rnd.IntN(2) == 0 {
-		r.refused(r.players[0]) // until the index is at work
+		r.refused(r.players[0]) // until the index has removed the document
 	}
 	if r.rnd.IntN(2) == 0 {
-		r.end(r.gets(r.anyNew(), r.timeout))
+		r.end(r.mustGet(r.anyNew(), r.timeout))
 	}
 	r.monitor()
 	if r.clock.Set() || r.layout != "TTL" {
 		r.race()
-		heir := r.gets(r.players[r.rnd.IntN(len(r.players))], r.timeout)
-		r.tooLate(holder, h)
+		successor := r.mustGet(r.players[r.rnd.IntN(len(r.players))], r.timeout)
+		r.lateRequests(holder, h)
 		r.refused(r.players...)
-		r.end(heir)
+		r.end(successor)
 	}
 }
 
-// tooLate: nothing that is done for a hold that is over touches another one.
-func (r *round) tooLate(holder *newPlayer, h *hold) {
+// lateRequests: a late release or renewal of an ended hold affects no other hold.
+func (r *round) lateRequests(holder *newPlayer, h *hold) {
 	if found, err := holder.release(r.ctx, h.ref); found || err != nil {
 		r.Fault("a late release found something: %v, error %v", found, err)
 	}
@@ -148,21 +145,21 @@ func (r *round) tooLate(holder *newPlayer, h *hold) {
 	}
 }
 
-// oldExpires: what an old program holds is held for Holdfast to the last
-// millisecond, and Holdfast's after that, whether somebody has swept or not.
+// oldExpires: the hold of an old program excludes Holdfast up to its last millisecond, and
+// Holdfast gets the lock after that, with and without a sweep.
 func oldExpires(r *round) {
-	old := r.gets(r.anyOld(), 0)
+	old := r.mustGet(r.anyOld(), 0)
 	rest := r.almost(r.timeout)
 	if r.clock.Set() {
 		r.refused(r.players...)
 	}
 	r.Leave(old.who)
-	r.pass(rest + time.Millisecond) // it takes those of two layouts a moment longer
+	r.pass(rest + time.Millisecond) // in two layouts the end is a moment later
 	if r.rnd.IntN(2) == 0 {
 		_, err := r.anyNew().store.Sweep(r.ctx, driver.SweepRequest{Idle: time.Hour})
 		r.check(err)
 	}
-	h := r.gets(r.anyNew(), r.timeout)
+	h := r.mustGet(r.anyNew(), r.timeout)
 	r.monitor()
 	r.refused(r.players...)
 	r.check(h.extend(r.ctx))
@@ -172,24 +169,24 @@ func oldExpires(r *round) {
 
 func releases(r *round) {
 	for range 2 {
-		h := r.gets(r.anyOld(), 0)
+		h := r.mustGet(r.anyOld(), 0)
 		r.refused(r.players...)
 		r.end(h)
 		n := r.anyNew()
-		h = r.gets(n, r.timeout)
+		h = r.mustGet(n, r.timeout)
 		r.refused(r.players...)
 		r.end(h)
-		heir := r.gets(r.anyOld(), 0)
-		r.tooLate(n, h)
+		successor := r.mustGet(r.anyOld(), 0)
+		r.lateRequests(n, h)
 		r.refused(r.players...)
-		r.end(heir)
+		r.end(successor)
 	}
 }
 
-// extensions hold for the others, too.
+// extensions: other programs respect an extended hold.
 func extensions(r *round) {
 	for _, p := range []player{r.anyOld(), r.anyNew()} {
-		h := r.gets(p, r.timeout)
+		h := r.mustGet(p, r.timeout)
 		if r.clock.Set() {
 			r.pass(r.timeout * 2 / 3)
 		}
@@ -212,13 +209,13 @@ func extensions(r *round) {
 // forced: a forced release by Holdfast ends an old program's hold.
 func forced(r *round) {
 	o := r.anyOld()
-	h := r.gets(o, 0)
+	h := r.mustGet(o, 0)
 	r.refused(r.players...)
 	r.Leave(h.who)
 	found, err := r.anyNew().release(r.ctx, driver.HoldRef{Resource: r.name, LockID: o.id})
 	if r.check(err); !found {
 		r.Fault("the old program's hold was not found")
 	}
-	r.end(r.gets(r.players[r.rnd.IntN(len(r.players))], r.timeout))
+	r.end(r.mustGet(r.players[r.rnd.IntN(len(r.players))], r.timeout))
 	r.race()
 }

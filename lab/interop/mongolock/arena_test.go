@@ -20,8 +20,8 @@ import (
 	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
-// arena is a collection in which rounds are played one after the other, each by
-// players of all kinds. The clocks of the old ones are right.
+// arena is a collection. Its rounds are played one after the other, each by players of all
+// kinds. The clocks of old programs are correct.
 type arena struct {
 	coll    *mongo.Collection
 	clock   *engines.MongoClock
@@ -35,7 +35,7 @@ func newArena(t *testing.T, seed uint64) *arena {
 	coll := engines.MongoDatabase(t).Collection("locks")
 	a := &arena{coll: coll, clock: engines.NewMongoClock(t, coll.Database()), tick: time.Second, rnd: rand.New(rand.NewPCG(seed, 1))}
 	if a.clock.Set() {
-		a.tick = time.Minute // no deadline of a Client's comes near: those are of the machine's clock
+		a.tick = time.Minute // long enough for deadlines of a Client, which use the machine's clock
 	}
 	store := mongolock.New(coll, nil)
 	client := holdfast.New(store, nil)
@@ -52,19 +52,19 @@ func newArena(t *testing.T, seed uint64) *arena {
 	return a
 }
 
-// round is one resource that players are after.
+// round is a contest of players for one resource.
 type round struct {
 	*arena
 	*judge
 	ctx      context.Context
 	resource string
-	changed  chan struct{} // there is something for the watcher to see
-	racer    int           // the last one's number
-	held     atomic.Int64  // how many holds there were
+	changed  chan struct{} // tells the watcher to look
+	racer    int           // number of the last racer
+	held     atomic.Int64  // number of holds so far
 }
 
-// play plays a round of a kind, while a watcher looks at the document, and says
-// what was wrong. In every second round the resource is new: first inserts race.
+// play plays a round of a kind while a watcher reads the document, and returns the faults. In
+// every second round the resource is new, so that first inserts race.
 func (a *arena) play(ctx context.Context, k kind) (grants int, faults []string) {
 	a.counter++
 	r := &round{arena: a, judge: newJudge(), ctx: ctx, resource: "kept", changed: make(chan struct{}, 1)}
@@ -87,7 +87,7 @@ func (a *arena) play(ctx context.Context, k kind) (grants int, faults []string) 
 	return r.Grants(), r.Faults()
 }
 
-// look looks at the document and reports whether it has a lock.
+// look checks the document and reports whether it has a lock.
 func (r *round) look() (locked bool) {
 	raw, err := r.coll.FindOne(r.ctx, bson.M{"resource": r.resource}).Raw()
 	switch {
@@ -99,7 +99,7 @@ func (r *round) look() (locked bool) {
 	return false
 }
 
-// tell makes the watcher look, which does so while others go on.
+// tell makes the watcher look while the players continue.
 func (r *round) tell() {
 	select {
 	case r.changed <- struct{}{}:
@@ -107,8 +107,8 @@ func (r *round) tell() {
 	}
 }
 
-// tidy unlocks what is left, which is what has expired at most, and deletes the
-// documents that no other round has a use for, from time to time.
+// tidy unlocks what is left, at most expired locks, and from time to time deletes the documents
+// that no other round uses.
 func (r *round) tidy() {
 	if r.look() {
 		for s, err := range r.kinds[2].(native).Admin().Holds(r.ctx, holdfast.Filter{Resource: r.resource, Expired: true}) {
@@ -147,11 +147,11 @@ func (r *round) pass(d time.Duration) {
 // hold is a lock that a player was granted.
 type hold struct {
 	r      *round
-	who    string // unlike any other
+	who    string // unique
 	unlock func() error
 }
 
-// lock asks once, and enters if granted. It returns nil if the resource is held.
+// lock tries once, and enters if granted. It returns nil if the resource is held.
 func (r *round) lock(p player, lockID string, mode driver.Mode, ttl time.Duration) *hold {
 	return r.lockOf(p, ask{r.resource, lockID, mode, 0, ttl, false})
 }
@@ -176,11 +176,11 @@ func (r *round) lockOf(p player, a ask) *hold {
 	return h
 }
 
-// end leaves, and unlocks. A second end does nothing to others.
+// end leaves and unlocks. A second end does not affect other holds.
 func (h *hold) end() {
 	h.leave()
 	var err error
-	for range 3 { // a machine may stand still for longer than the Client is patient
+	for range 3 { // the machine may be suspended for longer than the Client retries
 		if err = h.unlock(); err == nil || errors.Is(err, holdfast.ErrLost) {
 			return
 		}

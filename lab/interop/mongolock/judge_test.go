@@ -10,19 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/lab/interop/referee"
 )
 
-// judge is a referee that also looks at documents.
+// judge is a referee that also checks documents.
 type judge struct {
 	*referee.Referee
 
 	mu    sync.Mutex
-	fence int64 // the last one seen
+	fence int64 // the last fence value seen
 }
 
 func newJudge() *judge { return &judge{Referee: referee.New(0)} }
 
-// document looks at one as it is stored: the count of shared locks is right, no
-// lock ID is there twice, nothing is exclusive and shared, and tokens do not fall.
-// It reports whether there is a lock.
+// document checks a stored document: the count of shared locks is right, no lock ID is there
+// twice, no lock is both exclusive and shared, and tokens never fall. It reports whether there
+// is a lock.
 func (j *judge) document(raw bson.Raw) (locked bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -55,7 +55,7 @@ func (j *judge) document(raw bson.Raw) (locked bool) {
 	return acquired || len(locks) > 0
 }
 
-// The judge must see what is wrong, or its silence means nothing.
+// The judge detects faults. Otherwise its silence would mean nothing.
 func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		look  func(*judge)

@@ -11,26 +11,26 @@ import (
 	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
-// ask is one try to get a resource. The limit is for shared locks; 0 is none.
+// ask is an attempt to get a resource. limit is for shared locks; 0 is none.
 type ask struct {
 	resource, lockID string
 	mode             driver.Mode
 	limit            int
 	ttl              time.Duration
-	fair             bool // Holdfast's own Client waits for a while, in turn
+	fair             bool // Holdfast's own Client waits in turn for a while
 }
 
-// turn is how long a fair one waits for its turn.
+// turn limits how long a fair player waits for its turn.
 const turn = 200 * time.Millisecond
 
 // player is a program of one of the three kinds.
 type player interface {
 	kind() string
-	// lock tries once. A nil unlock says that the resource is held. The token is 0
-	// if none is told.
+	// lock tries once. It returns a nil unlock if the resource is held. The token is 0 if the
+	// player has none.
 	lock(ctx context.Context, a ask) (unlock func() error, token uint64, err error)
 	unlock(ctx context.Context, lockID string) error
-	// renew reports whether there was something to renew.
+	// renew reports whether there was a lock to renew.
 	renew(ctx context.Context, lockID string, ttl time.Duration) (bool, error)
 	// status counts the locks of a resource that have not expired.
 	status(ctx context.Context, resource string) (exclusive, shared int, err error)
@@ -58,7 +58,7 @@ func (p old) lock(ctx context.Context, a ask) (func() error, uint64, error) {
 	return func() error { return p.unlock(ctx, a.lockID) }, 0, err
 }
 
-// most is a limit as mongo-lock has it.
+// most returns a limit as mongo-lock expects it.
 func most(limit int) int {
 	if limit == 0 {
 		return -1

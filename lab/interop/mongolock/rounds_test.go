@@ -1,5 +1,3 @@
-// Package mongolock races programs with mongo-lock, with its drop-in and with
-// Holdfast's own Client on one collection: what one of them holds no other gets.
 package mongolock
 
 import (
@@ -22,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rounds = flag.Int("interop.rounds", 480, "how many rounds TestRaces plays")
 
-// arenas are played in at the same time.
+// arenas is how many arenas are played at the same time.
 const arenas = 4
 
 func newOld(a *arena) player { return old{oldmongolock.New(a.coll, a.clock.Now), a.clock.Now} }
@@ -45,7 +43,7 @@ var kinds = []kind{
 	{"purge", false, purging},
 }
 
-// TestRaces plays rounds of each kind and looks for what must not be.
+// TestRaces plays rounds of each kind and fails if one has a fault.
 func TestRaces(t *testing.T) {
 	thorough.Test(t, "hundreds of rounds on real leases")
 	seed := uint64(time.Now().UnixNano())
@@ -74,22 +72,22 @@ func TestRaces(t *testing.T) {
 	for _, k := range kinds {
 		t.Logf("%6d rounds of %-27s %6d grants", played[k.name], k.name+":", grants[k.name])
 		total += played[k.name]
-		if played[k.name] > 0 && grants[k.name] == 0 { // on a busy machine not each round has one
-			t.Errorf("%s: nobody was granted anything", k.name)
+		if played[k.name] > 0 && grants[k.name] == 0 { // a single round may have none on a busy machine
+			t.Errorf("%s: no grants", k.name)
 		}
 	}
 	t.Logf("%6d rounds in all", total)
 }
 
-// modes chooses among modes.
+// modes returns a function that chooses one of the modes.
 func modes(ms ...driver.Mode) func(*round) driver.Mode {
 	return func(r *round) driver.Mode { return ms[r.rnd.IntN(len(ms))] }
 }
 
-// racers start a race of players, one of each kind, and return how to wait for its
-// end. Each has some tries, and gives up what it gets. With fair, half of Holdfast's own
-// wait in turn. What follows then must not rely on the resource: a waiter that has given
-// up keeps others out until its place is gone.
+// racers starts a race of players, one of each kind, and returns a function that waits for its
+// end. Each player has some tries, and releases the locks that it gets. With fair, half of
+// Holdfast's own players wait in turn. Later steps of the round must not rely on a free
+// resource then: a waiter that has given up excludes others until its place is gone.
 func (r *round) racers(tries int, mode func(*round) driver.Mode, fair bool) (wait func()) {
 	var running sync.WaitGroup
 	players := slices.Clone(r.kinds)
@@ -109,7 +107,7 @@ func (r *round) racers(tries int, mode func(*round) driver.Mode, fair bool) (wai
 	return running.Wait
 }
 
-// ttl is one that does not end within a round, or none.
+// ttl returns a TTL that does not end within a round, or 0.
 func (r *round) ttl() time.Duration {
 	if r.rnd.IntN(2) == 0 {
 		return 0
@@ -117,7 +115,7 @@ func (r *round) ttl() time.Duration {
 	return 100 * r.tick
 }
 
-// holds makes somebody hold the resource, which is free.
+// holds makes the player hold the resource, which is free.
 func (r *round) holds(p player, lockID string, mode driver.Mode, ttl time.Duration) *hold {
 	h := r.lock(p, lockID, mode, ttl)
 	if h == nil {
@@ -127,7 +125,7 @@ func (r *round) holds(p player, lockID string, mode driver.Mode, ttl time.Durati
 	return h
 }
 
-// expiry: what expires is had by others then, and not a moment before.
+// expiry: other players get an expired lock, and not before its end.
 func expiry(r *round) {
 	mode := modes(driver.Exclusive, driver.Shared)(r)
 	h := r.holds(r.some(), "holder", mode, 2*r.tick)
@@ -144,24 +142,24 @@ func expiry(r *round) {
 		r.pass(2 * r.tick)
 	}
 	r.racers(1, modes(driver.Exclusive, driver.Shared), false)()
-	// Nobody is there now but, maybe, what has expired, which old clients respect.
-	// One who comes late does no harm to a successor.
-	heir := r.holds(r.kinds[1+r.rnd.IntN(2)], "heir", driver.Exclusive, 0)
+	// Only an expired lock may be left, which old clients respect. A late unlock does not
+	// affect a successor.
+	successor := r.holds(r.kinds[1+r.rnd.IntN(2)], "successor", driver.Exclusive, 0)
 	h.end()
-	r.refused(heir)
-	heir.end()
+	r.refused(successor)
+	successor.end()
 }
 
-// refused: somebody is refused what another holds exclusively.
+// refused checks that nobody else gets a resource that is held exclusively.
 func (r *round) refused(holder *hold) {
 	if p := r.some(); r.lock(p, "intruder", modes(driver.Exclusive, driver.Shared)(r), 0) != nil {
 		r.Fault("%s took what %s holds", p.kind(), holder.who)
 	}
 }
 
-// unlocking: another program unlocks the lock ID while others race for the resource.
-// The same lock ID then locks again, and the late unlock of the first hold does no
-// harm if it names its hold, as the Client does.
+// unlocking: another program unlocks the lock ID while others race for the resource. The same
+// lock ID then locks again. The late unlock of the first hold does not affect it if it names
+// its hold, as the Client does.
 func unlocking(r *round) {
 	first := r.kinds[2]
 	h := r.holds(first, "holder", modes(driver.Exclusive, driver.Shared)(r), r.ttl())
@@ -175,8 +173,8 @@ func unlocking(r *round) {
 	again.end()
 }
 
-// renewing: a lock that somebody renews, while others are after it, lives as long
-// as it was renewed for.
+// renewing: a lock that is renewed while others try to get it lives as long as the renewal
+// says.
 func renewing(r *round) {
 	h := r.holds(r.some(), "holder", driver.Exclusive, 4*r.tick)
 	wait := r.racers(1, modes(driver.Exclusive, driver.Shared), false)
@@ -192,7 +190,8 @@ func renewing(r *round) {
 	}
 	h.leave()
 	if r.rnd.IntN(2) == 0 && r.clock.Set() {
-		// Too late: renewal needs a second, or that it lives.
+		// This is too late: a renewal requires a live lock, or one with more than a second
+		// left.
 		r.pass(time.Millisecond)
 		if renewed, err := r.some().renew(r.ctx, "holder", 8*r.tick); err != nil || renewed {
 			r.Fault("renewed what has expired: %v, error %v", renewed, err)
@@ -200,7 +199,7 @@ func renewing(r *round) {
 		r.racers(1, modes(driver.Exclusive), false)()
 		return
 	}
-	// Renewal and unlock at once: nothing comes back to life.
+	// Renewal and unlock at once: the lock does not return after the unlock.
 	var both sync.WaitGroup
 	renewer, unlocker := r.some(), r.some()
 	both.Go(func() {
@@ -210,7 +209,7 @@ func renewing(r *round) {
 	})
 	r.try("unlock", unlocker, func(p player) error { return p.unlock(r.ctx, "holder") })
 	both.Wait()
-	r.holds(r.some(), "heir", driver.Exclusive, 0).end()
+	r.holds(r.some(), "successor", driver.Exclusive, 0).end()
 }
 
 // looking: the status never shows an impossible state.
@@ -238,8 +237,8 @@ func looking(r *round) {
 	h.end()
 }
 
-// purging: locks that have expired, and others of their lock ID, are purged while
-// others race for the resource. No racer's lock is.
+// purging: expired locks, and other locks of their lock ID, are purged while others race for
+// the resource. No racer's lock is purged.
 func purging(r *round) {
 	mode := modes(driver.Exclusive, driver.Shared)(r)
 	h := r.holds(r.some(), "holder", mode, 2*r.tick)
@@ -247,7 +246,7 @@ func purging(r *round) {
 		other := r.holds(r.some(), "other", mode, 2*r.tick)
 		other.leave()
 	}
-	// A sibling, which goes with it.
+	// Another lock of the lock ID, which is purged too.
 	r.lockOf(r.some(), ask{"sibling", "holder", driver.Exclusive, 0, r.ttl(), false})
 	h.leave()
 	r.pass(2*r.tick + time.Millisecond)
@@ -258,9 +257,9 @@ func purging(r *round) {
 	}
 	purgers.Wait()
 	wait()
-	heir := r.holds(r.some(), "heir", driver.Exclusive, r.ttl())
+	successor := r.holds(r.some(), "successor", driver.Exclusive, r.ttl())
 	r.try("purge", r.some(), func(p player) error { return p.purge(r.ctx) })
-	r.refused(heir)
-	heir.end()
+	r.refused(successor)
+	successor.end()
 	r.try("unlock", r.some(), func(p player) error { return p.unlock(r.ctx, "holder") })
 }

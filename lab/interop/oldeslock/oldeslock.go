@@ -1,7 +1,6 @@
-// Package oldeslock stands in for programs with the Go package es-distributed-lock,
-// which no module proxy serves. It sends the statements that such programs send and
-// takes the answers as they do, mistakes included: the tests of what excludes them
-// race it against Holdfast.
+// Package oldeslock imitates programs that use the Go package es-distributed-lock, which no
+// module proxy serves. It sends the same statements and reads the answers in the same way,
+// mistakes included, so that tests can race such programs against Holdfast.
 package oldeslock
 
 import (
@@ -18,7 +17,7 @@ import (
 	"time"
 )
 
-// The outcomes that it knows.
+// The errors that such programs know.
 var (
 	ErrHeld     = errors.New("old client: held by other client")
 	ErrNoEffect = errors.New("old client: release had no effect")
@@ -29,7 +28,7 @@ type Performer interface {
 	Perform(*http.Request) (*http.Response, error)
 }
 
-// Lock is a lock of one such program. The clock is its own, and decides for it.
+// Lock is the lock of one such program. Its decisions use the program's own clock.
 type Lock struct {
 	node  Performer
 	index string
@@ -39,21 +38,21 @@ type Lock struct {
 
 	mu       sync.Mutex
 	ttl      time.Duration
-	expires  time.Time // as it tells; it does not look whether that was granted
-	granted  time.Time // when the last one that was granted expires
+	expires  time.Time // as IsAcquired reports it; set even if the server refused
+	granted  time.Time // the end of the last lock that the server granted
 	acquired bool
 	released bool
 	timer    *time.Timer
 }
 
-// New returns a lock of the document with the ID, for the owner. The index need
-// not exist: the server makes it, and its mapping.
+// New returns a lock of the document with the ID, for the owner. The index need not exist: the
+// server creates it and its mapping.
 func New(node Performer, index, id, owner string, clock func() time.Time) *Lock {
 	return &Lock{node: node, index: index, id: id, owner: owner, clock: clock}
 }
 
-// takes over what has its owner, or has expired on its clock, and writes nothing
-// but the three fields it knows.
+// script takes over a document of the same owner, or one that has expired on the program's
+// clock, and writes only the three fields that it knows.
 const script = `
 	boolean own = ctx._source.owner == params.owner;
 	if (!own && ZonedDateTime.parse(params.now).isBefore(ZonedDateTime.parse(ctx._source.expires))) {
@@ -66,8 +65,8 @@ const script = `
 		ctx._source.expires = params.expires;
 	}`
 
-// Acquire is one update with a refresh. What it inserts if there is no document
-// has just its three fields. A conflict is a refusal to it.
+// Acquire is one update with a refresh. If there is no document, it inserts one with just its
+// three fields. It treats a conflict as a refusal.
 func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	now := l.clock()
 	expires := now.Add(ttl)
@@ -76,7 +75,7 @@ func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	l.mu.Lock()
 	l.ttl, l.expires = ttl, expires
 	l.mu.Unlock()
-	// It does not escape the ID.
+	// Such programs do not escape the ID.
 	status, reply, err := l.send(ctx, "/"+l.index+"/_update/"+l.id, url.Values{"refresh": {"true"}}, map[string]any{
 		"upsert": fields, "script": map[string]any{"lang": "painless", "source": script, "params": params},
 	})
@@ -96,8 +95,8 @@ func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// KeepAlive acquires again, each time that long before it believes that the lock
-// expires, whatever comes of it, until Release.
+// KeepAlive acquires again before each end that it believes in, by the given time, whatever the
+// result, until Release.
 func (l *Lock) KeepAlive(ctx context.Context, before time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +120,7 @@ func (l *Lock) again(ctx context.Context, before time.Duration) {
 		if over {
 			return
 		}
-		_ = l.Acquire(ctx, ttl) // it does not look
+		_ = l.Acquire(ctx, ttl) // ignores the result
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if !l.released && ctx.Err() == nil {
@@ -130,11 +129,11 @@ func (l *Lock) again(ctx context.Context, before time.Duration) {
 	})
 }
 
-// Release deletes the document by a query for its ID and owner. It reports whether
-// there was one.
+// Release deletes the document by a query for its ID and owner. It reports whether there was
+// one.
 func (l *Lock) Release(ctx context.Context) (bool, error) {
 	l.mu.Lock()
-	l.released, l.acquired = true, false // before it is so
+	l.released, l.acquired = true, false // set before the deletion
 	l.mu.Unlock()
 	match := func(field string) map[string]any {
 		value := map[string]string{"_id": l.id, "owner.keyword": l.owner}[field]
@@ -152,7 +151,7 @@ func (l *Lock) Release(ctx context.Context) (bool, error) {
 	return reply["deleted"] == 1.0, nil
 }
 
-// MustRelease is Release that has to find something.
+// MustRelease is Release, but fails if there was no document.
 func (l *Lock) MustRelease(ctx context.Context) error {
 	found, err := l.Release(ctx)
 	if err == nil && !found {
@@ -161,23 +160,22 @@ func (l *Lock) MustRelease(ctx context.Context) error {
 	return err
 }
 
-// IsAcquired is what the program believes, right or wrong.
+// IsAcquired returns what the program believes, right or wrong.
 func (l *Lock) IsAcquired() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acquired && l.clock().Before(l.expires)
 }
 
-// Holds reports whether the last grant that it was given has not expired: that
-// much it may rely on.
+// Holds reports whether the last lock that the server granted has not expired.
 func (l *Lock) Holds() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acquired && l.clock().Before(l.granted)
 }
 
-// send makes a URL of the path as go-elasticsearch does: it parses what it is
-// given, and adds the parameters to those that are there then.
+// send builds the URL as go-elasticsearch does: it parses the path, and adds the parameters to
+// those in it.
 func (l *Lock) send(ctx context.Context, path string, parameters url.Values, body any) (int, map[string]any, error) {
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package oldmongodoc stands in for programs that lock in MongoDB by one of two
-// hand-written recipes or by the npm package distributed-locks-mongodb. It sends
-// the statements that these do, and has their faults.
+// Package oldmongodoc imitates programs that lock in MongoDB with one of two hand-written
+// recipes or with the npm package distributed-locks-mongodb. It sends the same statements, and
+// has the same faults.
 package oldmongodoc
 
 import (
@@ -15,16 +15,16 @@ import (
 
 // Program is an old program.
 type Program interface {
-	// Lock makes one try.
+	// Lock tries once.
 	Lock(ctx context.Context, name string) (granted bool, err error)
-	// Extend restarts a hold, of any program. ErrCannot: the program cannot extend
-	// holds.
+	// Extend restarts a hold, of any program. It returns ErrCannot if the program has no
+	// extension.
 	Extend(ctx context.Context, name string) error
 	// Unlock ends a hold as the program does.
 	Unlock(ctx context.Context, name string) error
 }
 
-// ErrCannot is what a program answers that cannot extend.
+// ErrCannot means that the program has no such operation.
 var ErrCannot = errors.New("this program cannot do that")
 
 // Insert is the first recipe: the document is the lock, and a TTL index removes it.
@@ -32,7 +32,7 @@ type Insert struct {
 	Coll *mongo.Collection
 	// Now is the program's clock.
 	Now func() time.Time
-	// Shift makes holds live longer or shorter than the index says.
+	// Shift lengthens or shortens holds compared with the index.
 	Shift time.Duration
 }
 
@@ -57,7 +57,7 @@ func (p *Insert) Unlock(ctx context.Context, name string) error {
 	return err
 }
 
-// Monitor does once what the server does each minute for a TTL index.
+// Monitor does once what the server does every minute for a TTL index.
 func Monitor(ctx context.Context, coll *mongo.Collection, now time.Time, timeout time.Duration) error {
 	_, err := coll.DeleteMany(ctx, bson.D{{Key: "lockedAt", Value: bson.D{
 		{Key: "$gte", Value: bson.DateTime(-1 << 62)}, {Key: "$lte", Value: now.Add(-timeout)},
@@ -65,20 +65,20 @@ func Monitor(ctx context.Context, coll *mongo.Collection, now time.Time, timeout
 	return err
 }
 
-// Flag is the second recipe: a document that was created before is updated.
+// Flag is the second recipe: it updates a document that was created before.
 type Flag struct {
 	Coll    *mongo.Collection
 	Now     func() time.Time
 	Timeout time.Duration
 }
 
-// Create makes the document of a lock.
+// Create creates the document of a lock.
 func (p *Flag) Create(ctx context.Context, name string) error {
 	_, err := p.Coll.InsertOne(ctx, bson.D{{Key: "_id", Value: name}, {Key: "locked", Value: false}})
 	return err
 }
 
-// Lock updates the document if it is free, or locked for too long.
+// Lock updates the document if it is free, or has been locked for too long.
 func (p *Flag) Lock(ctx context.Context, name string) (bool, error) {
 	now := p.Now()
 	res, err := p.Coll.UpdateOne(ctx,
@@ -105,9 +105,9 @@ func (p *Flag) Unlock(ctx context.Context, name string) error {
 // Value is distributed-locks-mongodb.
 type Value struct {
 	Coll *mongo.Collection
-	// Value is what the program knows its holds by.
+	// Value identifies the holds of the program.
 	Value string
-	// Seconds is how long they live.
+	// Seconds is the duration of holds.
 	Seconds int
 }
 
@@ -143,7 +143,7 @@ func (p *Value) Lock(ctx context.Context, name string) (bool, error) {
 	return err == nil && (res.ModifiedCount > 0 || res.UpsertedCount > 0), err
 }
 
-// Extend is nothing that the package has.
+// Extend returns ErrCannot: the package has no extension.
 func (p *Value) Extend(context.Context, string) error { return ErrCannot }
 
 // Unlock deletes the document if it has the value.

@@ -1,7 +1,6 @@
-// Package oldmongolock stands in for programs with the Go package mongo-lock, which
-// no module proxy serves. It sends the statements that such programs send and
-// takes the answers as they do, mistakes included: the tests of what excludes
-// them race it against Holdfast.
+// Package oldmongolock imitates programs that use the Go package mongo-lock, which no module
+// proxy serves. It sends the same statements and reads the answers in the same way, mistakes
+// included, so that tests can race such programs against Holdfast.
 package oldmongolock
 
 import (
@@ -15,24 +14,24 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// The outcomes that it knows.
+// The errors that such programs know.
 var (
 	ErrAlreadyLocked = errors.New("old client: already locked")
 	ErrLockNotFound  = errors.New("old client: lock not found")
 )
 
-// Client is one such program. The clock is its own, and decides for it.
+// Client is one such program. Its decisions use its own clock.
 type Client struct {
 	coll  *mongo.Collection
 	clock func() time.Time
 }
 
-// New returns a program that has that clock.
+// New returns a program with the clock.
 func New(coll *mongo.Collection, clock func() time.Time) *Client {
 	return &Client{coll: coll, clock: clock}
 }
 
-// lock is one as it writes it.
+// lock is a lock as such programs write it.
 type lock struct {
 	LockID    *string       `bson:"lockId"`
 	Owner     *string       `bson:"owner"`
@@ -66,8 +65,8 @@ func (c *Client) newLock(lockID string, ttl time.Duration) lock {
 	return l
 }
 
-// XLock needs a resource without shared locks, whose exclusive one is free or
-// expired on its own clock. It replaces both parts of the document.
+// XLock requires a resource without shared locks whose exclusive lock is free, or expired on
+// the program's clock. It replaces both parts of the document.
 func (c *Client) XLock(ctx context.Context, resource, lockID string, ttl time.Duration) error {
 	return c.upsert(ctx, bson.M{
 		"resource": resource, "shared.count": 0,
@@ -80,8 +79,8 @@ func (c *Client) XLock(ctx context.Context, resource, lockID string, ttl time.Du
 	}})
 }
 
-// SLock needs a resource without an exclusive lock, be that expired, and with
-// fewer shared ones than most, unless that is negative.
+// SLock requires a resource without an exclusive lock, even an expired one, and with fewer than
+// most shared locks, unless most is negative.
 func (c *Client) SLock(ctx context.Context, resource, lockID string, ttl time.Duration, most int) error {
 	filter := bson.M{
 		"resource": resource, "exclusive.acquired": false, "shared.locks.lockId": bson.M{"$ne": lockID},
@@ -94,8 +93,8 @@ func (c *Client) SLock(ctx context.Context, resource, lockID string, ttl time.Du
 	})
 }
 
-// upsert: what does not match is inserted, and collides with what is there. So do
-// two first inserts, of which one might have been room for.
+// upsert inserts a document if none matches, and collides with an existing one. Two first
+// inserts collide too, although there might be room for one of them.
 func (c *Client) upsert(ctx context.Context, filter, update bson.M) error {
 	err := c.coll.FindOneAndUpdate(ctx, filter, update,
 		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Err()
@@ -105,8 +104,8 @@ func (c *Client) upsert(ctx context.Context, filter, update bson.M) error {
 	return err
 }
 
-// Unlock reads the locks of the lock ID and unlocks them by resource and lock ID,
-// the newest first. It says what it unlocked.
+// Unlock reads the locks of the lock ID and unlocks them by resource and lock ID, the newest
+// first. It returns the unlocked ones.
 func (c *Client) Unlock(ctx context.Context, lockID string) ([]Status, error) {
 	locks, err := c.Status(ctx, Filter{LockID: lockID})
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *Client) Unlock(ctx context.Context, lockID string) ([]Status, error) {
 			filter["exclusive.lockId"] = lockID
 			update["$set"] = bson.M{"exclusive": lock{}}
 		}
-		// Whatever went wrong is taken for a lock that is gone.
+		// Any error is taken for a lock that is gone.
 		if c.update(ctx, filter, update) == nil {
 			unlocked = append(unlocked, l)
 		}
@@ -132,8 +131,8 @@ func (c *Client) Unlock(ctx context.Context, lockID string) ([]Status, error) {
 	return unlocked, nil
 }
 
-// Renew renews the locks of the lock ID that have more than a second left on its
-// clock, one by one, until one has not.
+// Renew renews the locks of the lock ID one by one, until one has less than a second left on
+// the program's clock.
 func (c *Client) Renew(ctx context.Context, lockID string, ttl time.Duration) error {
 	locks, err := c.Status(ctx, Filter{LockID: lockID})
 	if err != nil {
@@ -150,7 +149,7 @@ func (c *Client) Renew(ctx context.Context, lockID string, ttl time.Duration) er
 		}
 		var err error
 		if l.Shared {
-			// The positional operator says the same; the emulator has it for less.
+			// The positional operator means the same; the emulator supports it for fewer cases.
 			err = c.update(ctx, bson.M{
 				"resource": l.Resource, "shared.locks": bson.M{"$elemMatch": bson.M{"lockId": lockID, "expiresAt": left}},
 			}, set("shared.locks.$[l]"), options.FindOneAndUpdate().SetArrayFilters([]any{

@@ -7,24 +7,24 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Status is a lock as Status shows it.
+// Status is a lock as Status reports it.
 type Status struct {
 	Resource  string
 	LockID    string
 	Shared    bool
 	CreatedAt time.Time
-	ExpiresAt time.Time // zero: never
+	ExpiresAt time.Time // zero: no end
 }
 
-// Filter chooses locks; zero fields choose all.
+// Filter chooses locks; a zero field matches all.
 type Filter struct {
 	Resource string
 	LockID   string
 	Expired  bool // on the program's clock
 }
 
-// Status finds the documents of which some lock matches. Of their shared locks it
-// shows those that match, of the exclusive ones all.
+// Status finds the documents with a matching lock. It returns their matching shared locks, and
+// all their exclusive ones.
 func (c *Client) Status(ctx context.Context, f Filter) ([]Status, error) {
 	exclusive, shared, chosen := bson.M{}, bson.M{}, bson.A{}
 	if f.Expired {
@@ -83,8 +83,8 @@ func (l lock) status(resource string, shared bool) Status {
 	return s
 }
 
-// Purge unlocks the lock ID of each lock that has expired on its clock, without
-// looking again.
+// Purge unlocks the lock ID of each lock that has expired on the program's clock, without
+// checking again.
 func (c *Client) Purge(ctx context.Context) ([]Status, error) {
 	expired, err := c.Status(ctx, Filter{Expired: true})
 	if err != nil {

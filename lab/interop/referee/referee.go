@@ -1,4 +1,5 @@
-// Package referee watches whether two programs ever hold what only one may.
+// Package referee watches the programs of a race and reports if two of them hold incompatible
+// locks at the same time.
 package referee
 
 import (
@@ -9,25 +10,25 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Referee knows who holds a resource, by their own word alone: a player enters when
-// it was granted the resource and leaves before it gives it up, or before its time
-// ends. Players that the referee sees together have held the resource together. It
-// uses no store, and shares no code with one. Its methods may be called concurrently.
+// Referee records who holds a resource, by the word of the players alone: a player enters after
+// it is granted the resource, and leaves before it releases it or its time ends. Players that
+// are inside at the same time have held the resource at the same time. The Referee uses no
+// store, and shares no code with one. Its methods may be called concurrently.
 type Referee struct {
-	// Limit is that of shared locks, 0: none. It is set before anybody enters.
+	// Limit is the limit of shared locks, 0: none. Set it before anybody enters.
 	Limit int
 
 	mu     sync.Mutex
 	inside map[string]player
 	grants int
-	tokens map[uint64]bool // of those who were told theirs
-	last   uint64          // the largest of them
+	tokens map[uint64]bool // of the players that have one
+	last   uint64          // the largest token
 	faults []string
 }
 
 type player struct {
 	mode  driver.Mode
-	holds func() bool // its own word; nil: until it leaves
+	holds func() bool // the player's own word; nil: until it leaves
 }
 
 // New returns a Referee of a resource that nobody holds.
@@ -35,7 +36,7 @@ func New(limit int) *Referee {
 	return &Referee{Limit: limit, inside: make(map[string]player), tokens: make(map[uint64]bool)}
 }
 
-// Fault notes what must not be.
+// Fault records a fault.
 func (r *Referee) Fault(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,33 +47,32 @@ func (r *Referee) note(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
 
-// Faults are all that were found.
+// Faults returns all faults so far.
 func (r *Referee) Faults() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.faults)
 }
 
-// Grants is how many have entered.
+// Grants returns how many players have entered.
 func (r *Referee) Grants() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.grants
 }
 
-// Enter lets somebody in, with a token or 0, until it leaves.
+// Enter lets a player in until it leaves. token is 0 if the player has none.
 func (r *Referee) Enter(who string, mode driver.Mode, token uint64) {
 	r.EnterWhile(who, mode, token, nil)
 }
 
-// EnterWhile lets somebody in whose time may end before it leaves: it is inside as
-// long as it says that it holds the resource. holds must neither wait nor call the
-// Referee.
+// EnterWhile lets in a player whose time may end before it leaves: it is inside only while
+// holds returns true. holds must neither wait nor call the Referee.
 func (r *Referee) EnterWhile(who string, mode driver.Mode, token uint64, holds func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.grants++
-	// Of those who share it, the first one granted may come second.
+	// Shared locks may enter in another order than they were granted in.
 	if token > 0 && (r.tokens[token] || mode == driver.Exclusive && token < r.last) {
 		r.note("token %d of %s, after %d", token, who, r.last)
 	}
@@ -96,7 +96,7 @@ func (r *Referee) EnterWhile(who string, mode driver.Mode, token uint64, holds f
 	r.inside[who] = player{mode, holds}
 }
 
-// Leave lets somebody out, if it is inside.
+// Leave lets a player out, if it is inside.
 func (r *Referee) Leave(who string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

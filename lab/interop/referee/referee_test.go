@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The referee must see what is wrong, or its silence means nothing.
+// The referee detects faults. Otherwise its silence would mean nothing.
 func TestReferee(t *testing.T) {
 	const x, s = driver.Exclusive, driver.Shared
 	yes, no := func() bool { return true }, func() bool { return false }
