@@ -1,6 +1,3 @@
-// Package linear checks whether a store's answers to concurrent requests are
-// those of some order of decisions, one resource at a time (linearizability),
-// with porcupine. It knows neither package model nor any store.
 package linear
 
 import (
@@ -18,12 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// timeout bounds the search for an order of one resource, the part of it that porcupine does.
-// A short history takes milliseconds; of one with 10,000 requests it finds none, and the rest
-// of the search takes some 10 s.
+// timeout limits porcupine's search for an order of one resource. A short history takes
+// milliseconds. For a history of 10,000 requests porcupine finds none, and the rest of the
+// search takes some 10 s.
 const timeout = time.Minute
 
-// model of one resource.
+// model is the model of one resource for porcupine.
 var model = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{state{}} },
 	Step: func(s, in, _ any) (next []any) {
@@ -41,8 +38,8 @@ var model = (&porcupine.NondeterministicModel{
 	DescribeState: func(s any) string { return fmt.Sprintf("%+v", s) },
 }).ToModel()
 
-// operations makes a history of events. What has no answer may be decided at any
-// time from its call on, or never, unless the test knows that it is settled.
+// operations converts events to a history. A request without an answer may be decided at any
+// time after its call, or never, unless its error is ErrSettled.
 func operations(events []drivertest.Event) []porcupine.Operation {
 	clients := make(map[string]int)
 	var ops []porcupine.Operation
@@ -68,16 +65,16 @@ func operations(events []drivertest.Event) []porcupine.Operation {
 	return slices.Clip(ops)
 }
 
-// ErrTimeout says that neither an order was found, nor that there is none.
+// ErrTimeout means that the search found neither an order nor a proof that there is none.
 var ErrTimeout = fmt.Errorf("the search for an order took longer than %v", 3*timeout)
 
-// Explained reports whether some order explains the events. Its error is ErrTimeout.
+// Explained reports whether some order explains the events. Its only error is ErrTimeout.
 func Explained(events []drivertest.Event) (bool, error) {
 	ok, _, err := explain(events, timeout)
 	return ok, err
 }
 
-// explain looks at each resource for itself: what explains one need not explain another.
+// explain checks each resource by itself, because resources are independent.
 func explain(events []drivertest.Event, limit time.Duration) (ok bool, info porcupine.LinearizationInfo, err error) {
 	byResource := make(map[string][]drivertest.Event)
 	for _, e := range events {
@@ -96,7 +93,7 @@ func explain(events []drivertest.Event, limit time.Duration) (ok bool, info porc
 	return err == nil, info, err
 }
 
-// explainOne asks porcupine first and last: only it finds that there is no order.
+// explainOne asks porcupine first and last: only porcupine can prove that there is no order.
 func explainOne(ops []porcupine.Operation, limit time.Duration) (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	result, info := porcupine.CheckOperationsVerbose(model, ops, limit/60)
 	if result != porcupine.Unknown {
@@ -108,8 +105,8 @@ func explainOne(ops []porcupine.Operation, limit time.Duration) (porcupine.Check
 	return porcupine.CheckOperationsVerbose(model, ops, limit)
 }
 
-// Check fails the test if no order explains the events; the timeline is then in
-// a file that the test names.
+// Check fails the test if no order explains the events. The test's log then names a file with
+// the timeline.
 func Check(t *testing.T, events []drivertest.Event) {
 	t.Helper()
 	ok, info, err := explain(events, timeout)
@@ -117,7 +114,7 @@ func Check(t *testing.T, events []drivertest.Event) {
 	case err != nil:
 		t.Errorf("of %d requests: %v", len(events), err)
 	case !ok:
-		file, err := os.CreateTemp("", "holdfast-linear-*.html") //nolint:usetesting // it is for who reads of the failure
+		file, err := os.CreateTemp("", "holdfast-linear-*.html") //nolint:usetesting // must outlive the test, for its reader
 		if err == nil {
 			err = errors.Join(porcupine.Visualize(model, info, file), file.Close())
 			t.Logf("timeline: %s", file.Name())

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// course is one way in which things can have come to a moment.
+// course is a possible state of the resource at a moment, with the decisions that lead to it.
 type course struct {
 	state
-	decided slots // of the open requests
-	silent  int   // how many without an answer have done something, in all
-	lately  int   // and since the last moment
+	decided slots // open requests that are decided
+	silent  int   // how many requests without an answer have changed the state
+	lately  int   // how many of these since the last moment
 	trail   *trail
 }
 
-// trail is in which order requests were decided, the last one first.
+// trail is the order of decided requests, the last one first.
 type trail struct {
 	op     int
 	before *trail
@@ -29,9 +29,10 @@ func (t *trail) order() (order []int) {
 	return order
 }
 
-// likely are n of them at most: of each shape in turn one, for many differ only by when
-// something ends. Those come first in which the fewest without an answer have done something,
-// and the most with an answer are decided: what these need may be gone later.
+// likely returns at most n of the courses: one of each shape in turn, because many courses
+// differ only in the end of a hold. Courses come first in which few requests without an answer
+// changed the state, and then those in which many answered requests are decided, because later
+// the state may no longer allow them.
 func likely(courses []course, n int) []course {
 	if len(courses) <= n {
 		return courses
@@ -55,13 +56,13 @@ func likely(courses []course, n int) []course {
 	return some
 }
 
-// courses are some of which no two are alike.
+// courses is a set of courses.
 type courses struct {
 	all []course
 	at  map[uint64][]int
 }
 
-// add reports whether there was none like it.
+// add adds a course unless the set has an equal one, and reports whether it did.
 func (s *courses) add(c course) bool {
 	key := c.hash() ^ c.decided.hash()
 	for _, i := range s.at[key] {
@@ -80,7 +81,7 @@ func (s *courses) add(c course) bool {
 	return true
 }
 
-// slots is a set of open requests, by the numbers that these have while they are open.
+// slots is a set of open requests, by the numbers that they have while they are open.
 type slots [8]uint64
 
 const maxSlots = len(slots{}) * 64
@@ -96,7 +97,7 @@ func (s *slots) count() (n int) {
 	return n
 }
 
-// free returns a number that is not in the set, maxSlots if there is none.
+// free returns a number that is not in the set, or maxSlots if there is none.
 func (s *slots) free() int {
 	for i, word := range s {
 		if n := bits.TrailingZeros64(^word); n < 64 {

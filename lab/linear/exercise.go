@@ -15,29 +15,28 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// Size of an exercise.
+// The size of an exercise.
 const (
 	workers   = 8
 	rounds    = 100
 	resources = 4
-	tries     = 3 // of a request without an answer, before it is left alone
+	tries     = 3 // for a request without an answer
 )
 
-// Quick is how many times as fast as the machine's a clock runs that can be set: fair
-// places then end in the midst of an exercise, as holds do.
+// Quick is the factor by which a settable clock runs faster than the machine's. At this speed,
+// fair places end during an exercise, as holds do.
 const Quick = 250
 
-// Exercise lets workers take, renew, release and forget short holds through
-// several handles on the same data, and returns what they saw. It goes by the time of the
-// store, whose clock may be quick: holds end meanwhile, so they are shorter where the
-// store answers sooner.
+// Exercise lets workers acquire, renew, release and abandon short holds through several handles
+// on the same data, and returns the recorded events. Times are the store's, whose clock may be
+// quick. Holds are shorter if the store answers sooner, so that some end during the exercise.
 func Exercise(t *testing.T, quick bool, handles ...driver.Store) []drivertest.Event {
 	t.Helper()
 	inStore := func(d time.Duration) time.Duration { return d }
 	if quick {
 		inStore = func(d time.Duration) time.Duration { return Quick * d }
 	}
-	unit := inStore(max(time.Millisecond, trip(t, handles[0])))
+	unit := inStore(max(time.Millisecond, grantTime(t, handles[0])))
 	start := time.Now()
 	recorders := []*drivertest.Recorder{
 		drivertest.NewRecorder(handles[0], func() time.Duration { return inStore(time.Since(start)) }, inStore(time.Millisecond)),
@@ -52,7 +51,8 @@ func Exercise(t *testing.T, quick bool, handles ...driver.Store) []drivertest.Ev
 	var sweeper, all sync.WaitGroup
 	sweeper.Go(func() {
 		for pace := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-pace {
-			// What it answers is of no matter: it must change nothing that anybody sees.
+			// The result does not matter: a sweep must not change anything that the workers
+			// see.
 			_, _ = handles[0].Sweep(ctx, driver.SweepRequest{})
 		}
 	})
@@ -74,14 +74,14 @@ func Exercise(t *testing.T, quick bool, handles ...driver.Store) []drivertest.Ev
 	return recorders[0].Events()
 }
 
-// trip is how long the store takes to grant a hold, in whole milliseconds.
-func trip(t *testing.T, s driver.Store) time.Duration {
+// grantTime returns how long the store takes to grant a hold, in whole milliseconds.
+func grantTime(t *testing.T, s driver.Store) time.Duration {
 	t.Helper()
 	var took []time.Duration
 	for range 9 {
 		q := driver.AcquireRequest{Resource: "trip", LockID: crand.Text(), HoldID: driver.NewHoldID(), TTL: time.Millisecond}
 		began := time.Now()
-		_, _ = s.Acquire(t.Context(), q) // refused, or not answered, it takes as long
+		_, _ = s.Acquire(t.Context(), q) // a refusal or no answer takes as long
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
@@ -97,8 +97,8 @@ type worker struct {
 	shared bool
 	queues bool
 	quick  bool
-	late   []driver.HoldRef        // of holds forgotten or released
-	places []driver.ReleaseRequest // that may be left behind
+	late   []driver.HoldRef        // of abandoned and released holds
+	places []driver.ReleaseRequest // places that may still be in the queue
 }
 
 func (w *worker) round(ctx context.Context) {
@@ -123,19 +123,19 @@ func (w *worker) round(ctx context.Context) {
 	}
 	if !q.Place.IsZero() {
 		gone := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: w.lockID}, Place: q.Place}
-		if !ok && w.rnd.IntN(8) > 0 { // or it is gone
+		if !ok && w.rnd.IntN(8) > 0 { // otherwise the waiter has gone without a word
 			w.leave(ctx, gone)
 		}
 		w.places = append(w.places, gone)
 	}
-	if !w.quick && len(w.places) > 0 && w.rnd.IntN(3) == 0 { // else they end
-		for range 2 { // a late request for the place may come behind the first
+	if !w.quick && len(w.places) > 0 && w.rnd.IntN(3) == 0 { // otherwise the places end by themselves
+		for range 2 { // a late request for the place may follow the first release
 			w.leave(ctx, w.places[0])
 		}
 		w.places = w.places[1:]
 	}
 	if len(w.late) > 0 && w.rnd.IntN(4) == 0 {
-		w.afterwards(ctx, w.late[w.rnd.IntN(len(w.late))])
+		w.lateRequest(ctx, w.late[w.rnd.IntN(len(w.late))])
 	}
 	if !ok {
 		<-w.pace
@@ -151,7 +151,7 @@ func (w *worker) round(ctx context.Context) {
 	w.late = append(w.late, ref)
 }
 
-// acquire asks again, with the same hold ID, while there is no answer.
+// acquire repeats the request, with the same hold ID, while there is no answer.
 func (w *worker) acquire(ctx context.Context, q driver.AcquireRequest) (ref driver.HoldRef, ok bool) {
 	ref = driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
 	for range tries {
@@ -164,7 +164,7 @@ func (w *worker) acquire(ctx context.Context, q driver.AcquireRequest) (ref driv
 			return ref, false
 		}
 	}
-	w.release(ctx, ref) // clean up what may have been granted
+	w.release(ctx, ref) // clean up a possible grant
 	return ref, false
 }
 
@@ -186,7 +186,7 @@ func (w *worker) release(ctx context.Context, ref driver.HoldRef) {
 	w.leave(ctx, q)
 }
 
-// leave sends a release until it is answered.
+// leave repeats a release until it is answered.
 func (w *worker) leave(ctx context.Context, q driver.ReleaseRequest) {
 	for range tries {
 		rs, err := w.store.Release(ctx, []driver.ReleaseRequest{q})
@@ -196,8 +196,8 @@ func (w *worker) leave(ctx context.Context, q driver.ReleaseRequest) {
 	}
 }
 
-// afterwards is what a holder does that does not know that it lost.
-func (w *worker) afterwards(ctx context.Context, ref driver.HoldRef) {
+// lateRequest renews or releases a hold like a holder that does not know that it has lost it.
+func (w *worker) lateRequest(ctx context.Context, ref driver.HoldRef) {
 	if w.rnd.IntN(2) == 0 {
 		w.renew(ctx, ref)
 		return
@@ -205,13 +205,13 @@ func (w *worker) afterwards(ctx context.Context, ref driver.HoldRef) {
 	w.release(ctx, ref)
 }
 
-// ErrSettled is a missing answer of which the test knows more than the caller:
-// by Answered the request had reached the store, or it never will. Check need not
-// look for it in all the rest of the history.
+// ErrSettled is the error of a missing answer if the test knows more than the caller: the
+// request has reached the store by the time Answered, or never will. This spares Check from
+// searching the rest of the history for it.
 var ErrSettled = errors.New("no answer")
 
-// Faults disturbs an exercise: requests and replies are lost, and some requests
-// come behind later ones.
+// Faults disturbs an exercise: it loses requests and replies, and delays some requests until
+// after later ones.
 func Faults(seed uint64) func(drivertest.Call) drivertest.Fault {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	return func(c drivertest.Call) drivertest.Fault {

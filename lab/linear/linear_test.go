@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick are stores whose clocks run Quick times as fast as that of the machine.
+// quick lists the stores whose clocks run Quick times as fast as the machine's.
 var quick = map[string]bool{"memory": true, "redis": true, "redis, connections cut": true, "postgres": true}
 
 // stores open two handles on the same data.
@@ -118,7 +118,7 @@ var stores = map[string]func(t *testing.T) [2]driver.Store{
 	},
 }
 
-// openMongo opens a store in each of the two, which are the same database.
+// openMongo opens a store in each of two handles on the same database.
 func openMongo(t *testing.T, near, far *mongo.Database) (both [2]driver.Store) {
 	for i, db := range []*mongo.Database{near, far} {
 		s := mongolock.New(db.Collection("locks"), &mongolock.Options{Poll: true})
@@ -130,9 +130,9 @@ func openMongo(t *testing.T, near, far *mongo.Database) (both [2]driver.Store) {
 	return both
 }
 
-// keeping is a store whose sweeps keep records for a while. MongoDB takes the time of a
-// command before the command waits for its turn: what was deleted and made again in between
-// would have a lower token. Sweeps of a Client keep records for a minute at least.
+// keeping is a store whose sweeps keep idle records for a while. MongoDB reads the time of a
+// command before the command waits for its turn: a record that was deleted and created again in
+// between would get a lower token. Sweeps of a Client keep records for at least a minute.
 type keeping struct{ driver.Store }
 
 func (s keeping) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
@@ -140,7 +140,7 @@ func (s keeping) Sweep(ctx context.Context, q driver.SweepRequest) (driver.Sweep
 	return s.Store.Sweep(ctx, q)
 }
 
-// openSearch opens two stores in an index.
+// openSearch opens two stores on one index.
 func openSearch(t *testing.T, e engines.Engine) (both [2]driver.Store) {
 	index := engines.SearchIndex(t, e)
 	for i := range both {
@@ -153,8 +153,8 @@ func openSearch(t *testing.T, e engines.Engine) (both [2]driver.Store) {
 	return both
 }
 
-// openRedis opens two stores on a server of their own, the second one behind the network
-// if there is one.
+// openRedis opens two stores on a server of their own, the second one behind the network if it
+// is not nil.
 func openRedis(t *testing.T, n *proxy.Network) (both [2]driver.Store) {
 	server, clock := engines.NewRedisClock(t)
 	clock.Run(Quick)
@@ -181,8 +181,8 @@ func openRedis(t *testing.T, n *proxy.Network) (both [2]driver.Store) {
 	return both
 }
 
-// settled is a store behind a network that cuts connections. What has no answer
-// has been done by then, or was lost on the way.
+// settled is a store behind a network that cuts connections. When a call returns without an
+// answer, the request has been done or was lost on the way.
 type settled struct{ driver.Store }
 
 func settle(err error) error {
@@ -213,8 +213,7 @@ func (s settled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dri
 	return rs, settle(err)
 }
 
-// Whatever happens to requests and replies, the answers are those of some order
-// of decisions.
+// Some order of decisions explains the answers, whatever happens to requests and replies.
 func TestHistories(t *testing.T) {
 	for name, open := range stores {
 		for faults, disturb := range map[string]func(driver.Store) driver.Store{
@@ -238,14 +237,14 @@ func TestHistories(t *testing.T) {
 					t.Error(wrong)
 				}
 				Check(t, events)
-				count(t, events)
+				checkVariety(t, events)
 			})
 		}
 	}
 }
 
-// count makes sure that an exercise is worth the name.
-func count(t *testing.T, events []drivertest.Event) {
+// checkVariety fails the test unless the exercise had enough of each outcome.
+func checkVariety(t *testing.T, events []drivertest.Event) {
 	t.Helper()
 	n := make(map[string]int)
 	for _, e := range events {
@@ -254,7 +253,7 @@ func count(t *testing.T, events []drivertest.Event) {
 	t.Log(len(events), "requests:", n)
 	for _, what := range []string{"acquire done", "acquire held", "renew done", "renew lost", "release done"} {
 		if n[what] == 0 {
-			t.Errorf("nobody saw: %s", what)
+			t.Errorf("no request with the outcome: %s", what)
 		}
 	}
 }

@@ -8,35 +8,35 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// place is a waiter in the queue that is not surely gone.
+// place is a waiter's place in the queue that may still be there.
 type place struct {
 	id      driver.PlaceID
 	lockID  string
 	mode    driver.Mode
 	limit   int
 	fair    bool
-	soonest time.Duration // it is given up between these
+	soonest time.Duration // it ends between these times
 	latest  time.Duration
 }
 
 func (p place) mayLive(r request) bool  { return r.from < p.latest }
 func (p place) mustLive(r request) bool { return r.to < p.soonest }
 
-// is reports whether that is the place of the request, which is for the same kind of hold.
+// is reports whether this is the place of the request, for the same kind of hold.
 func (p place) is(r request) bool {
 	return p.id == r.Place && p.mode == r.Mode && p.limit == r.Limit && p.fair == r.Fair
 }
 
-// kept is how long the place of the request is kept.
+// kept returns how long the store keeps the place of the request.
 func (r request) kept() time.Duration { return driver.AcquireRequest{Fair: r.Fair}.PlaceTTL() }
 
 func (p place) excludes(r request) bool {
 	return p.lockID == r.Ref.LockID || p.mode == driver.Exclusive || r.Mode == driver.Exclusive || p.limit != r.Limit
 }
 
-// ahead returns how many shared places ahead of the request surely live, and reports
-// whether it may be granted: none of them excludes it. If its own place may live, that is
-// what explains a grant best.
+// ahead reports whether the places ahead of the request allow a grant, and how many shared ones
+// among them surely live. If the request's own place may live, ahead assumes that it does,
+// because that explains a grant best.
 func (s state) ahead(r request) (beside int, ok bool) {
 	for _, p := range s.places {
 		switch {
@@ -52,8 +52,8 @@ func (s state) ahead(r request) (beside int, ok bool) {
 	return beside, true
 }
 
-// mayBeBehind reports whether a place that excludes the request may be ahead of it, and
-// how many may be that do not. If its own may be gone, all others are ahead.
+// mayBeBehind reports whether a place that excludes the request may be ahead of it, and how
+// many other places may be. If the request's own place may be gone, all places are ahead.
 func (s state) mayBeBehind(r request) (excluded bool, beside int) {
 	for _, p := range s.places {
 		switch {
@@ -69,9 +69,9 @@ func (s state) mayBeBehind(r request) (excluded bool, beside int) {
 	return excluded, beside
 }
 
-// queued returns the states after the request was refused and has its place: the one that
-// it had, or a new one at the end. A place is renewed only when a part of its time has
-// passed, so it may end when it would have.
+// queued returns the possible states after the request was refused and has its place: its
+// previous place, or a new one at the end. A store renews a place only after a part of its time
+// has passed, so the place may still end when it would have ended before.
 func (s state) queued(r request) (next []state) {
 	if r.Place.IsZero() {
 		return nil
@@ -99,8 +99,8 @@ func (s state) queued(r request) (next []state) {
 	return append(next, s)
 }
 
-// hasPosition reports whether the request can have been told its position with these
-// places before its own. Without an answer it was told none.
+// hasPosition reports whether the store can have reported this position to the request, with
+// these places ahead of it. A request without an answer fits any.
 func (s state) hasPosition(r request, before []place) bool {
 	if r.Outcome == drivertest.Unknown {
 		return true

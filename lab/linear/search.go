@@ -11,45 +11,44 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// search looks for an order of a long history, in which porcupine loses its way: a choice
-// turns out to be wrong long after it was made. It goes from moment to moment and keeps
-// courses side by side: those of few requests without an answer, as many as an effort has
-// room for. A request is decided when an answer needs that (Lowe, "Testing for
-// linearizability", 2017). Where no course goes on, it returns to some moments before, and
-// makes more of an effort.
+// search looks for an order of a long history, for which porcupine needs too long: a wrong
+// choice shows only much later. It goes from moment to moment and keeps several courses side by
+// side, as many as the effort allows, and those first in which few requests without an answer
+// took effect. It decides a request only when an answer requires it (Lowe, "Testing for
+// linearizability", 2017). If no course can go on, it returns to an earlier moment and makes a
+// greater effort.
 //
-// It knows no more than that it has found an order, which sound tries; if it finds none,
-// there may be one.
+// A found order is a proof, which sound checks. If search finds none, there may still be one.
 type search struct {
 	requests []request
 	moments  []moment
-	slot     []int     // of each request, while it is open
+	slot     []int     // slot of each request while it is open
 	reached  []reached // before each moment
 }
 
-// moment is when a request was called, or was answered and so has been decided.
+// moment is the call of a request, or its answer, by which it has been decided.
 type moment struct {
 	at     int64
 	answer bool
 	op     int
 }
 
-// reached is what the search knows before a moment.
+// reached is the result of the search before a moment.
 type reached struct {
 	courses []course
-	open    []int // requests that were called and not answered
+	open    []int // called, but not answered yet
 }
 
-// effort is how much the search tries at a moment.
+// effort limits the search at a moment.
 type effort struct {
-	width  int // courses that are kept
-	before int // requests that are decided before the one that is answered
-	silent int // how many of those may have no answer
-	back   int // how many moments the search returns to make this effort
+	width  int // courses to keep
+	before int // requests to decide before the one that is answered
+	silent int // how many of these may have no answer
+	back   int // how many moments the search returns before making this effort
 }
 
-// efforts are in the order in which they are made: what is seen at once first, then what was
-// missed a little before by some requests together, then what goes back for long.
+// efforts are made in this order: first the cheapest, then combinations of requests shortly
+// before the moment, then long ways back.
 var efforts = []effort{
 	{width: 16, before: 2},
 	{width: 64, before: 3, silent: 1, back: 30},
@@ -71,7 +70,7 @@ func newSearch(ops []porcupine.Operation) *search {
 			return cmp.Compare(a.at, b.at)
 		case a.answer == b.answer:
 			return 0
-		case a.answer: // a call at the moment of an answer may be decided first
+		case a.answer: // a call at the time of an answer may be decided before it
 			return 1
 		}
 		return -1
@@ -83,15 +82,15 @@ func newSearch(ops []porcupine.Operation) *search {
 
 func (s *search) isSilent(op int) bool { return s.requests[op].Outcome == drivertest.Unknown }
 
-// order returns the requests that were decided in an order that explains them, nil if it
-// has found none by then.
+// order returns the requests in an order that explains them, or nil if it finds none before the
+// deadline.
 func (s *search) order(until time.Time) []int {
 	level, farthest := 0, 0
 	for i := 0; i < len(s.moments); {
 		if time.Now().After(until) {
 			return nil
 		}
-		if i > farthest { // the hard place is behind
+		if i > farthest { // the hard moment is passed
 			level = 0
 		}
 		next, ok := s.pass(i, efforts[level])
@@ -112,7 +111,7 @@ func (s *search) order(until time.Time) []int {
 	return s.reached[len(s.moments)].courses[0].trail.order()
 }
 
-// pass goes beyond a moment. It reports whether it has room for the requests that are open.
+// pass goes past a moment. It reports whether there is room for the open requests.
 func (s *search) pass(i int, e effort) (reached, bool) {
 	from, m := s.reached[i], s.moments[i]
 	if m.answer {
@@ -133,8 +132,8 @@ func (s *search) pass(i int, e effort) (reached, bool) {
 	return next, true
 }
 
-// answer goes beyond the answer to a request, or beyond the moment until which one without
-// an answer has been decided, or never will be.
+// answer goes past the answer to a request. For a request without an answer it goes past the
+// moment after which it can no longer be decided.
 func (s *search) answer(from reached, op int, e effort) reached {
 	open := slices.DeleteFunc(slices.Clone(from.open), func(o int) bool { return o == op })
 	refusals := s.refusals(from.open)
@@ -183,8 +182,8 @@ func (s *search) answer(from reached, op int, e effort) reached {
 	return reached{courses: likely(passed.all, e.width), open: open}
 }
 
-// decide returns what may have come of a course by a request. That one without an answer
-// has done nothing is not among it.
+// decide returns the courses that deciding a request may lead to. It leaves out the course in
+// which a request without an answer changes nothing.
 func (s *search) decide(c course, op int) (after []course) {
 	silent := s.isSilent(op)
 	for _, next := range c.step(s.requests[op]) {
@@ -202,7 +201,7 @@ func (s *search) decide(c course, op int) (after []course) {
 	return after
 }
 
-// refusals are those among the requests.
+// refusals returns the refused acquires among the requests.
 func (s *search) refusals(open []int) (some []int) {
 	for _, op := range open {
 		if r := &s.requests[op]; r.Op == drivertest.Acquire && r.Outcome == drivertest.Held {
@@ -212,8 +211,8 @@ func (s *search) refusals(open []int) (some []int) {
 	return some
 }
 
-// refuse decides those refusals that are best decided as soon as they can be: later there
-// may be nothing in the way. They change nothing, or let their place live longer.
+// refuse decides refusals as early as possible, because their cause may be gone later. This is
+// safe for refusals that change nothing or only extend their place.
 func (s *search) refuse(c course, refusals []int) course {
 	for _, op := range refusals {
 		if c.decided.has(s.slot[op]) {
@@ -221,7 +220,7 @@ func (s *search) refuse(c course, refusals []int) course {
 		}
 		r := s.requests[op]
 		if !r.Place.IsZero() && !slices.ContainsFunc(c.places, func(p place) bool { return p.is(r) && p.mustLive(r) }) {
-			continue // it may get a place, and others one before or behind that
+			continue // it may get a new place, whose position matters
 		}
 		if next := c.refused(r); len(next) == 1 {
 			c.state, c.trail = next[0], &trail{op, c.trail}
@@ -231,16 +230,16 @@ func (s *search) refuse(c course, refusals []int) course {
 	return c
 }
 
-// sound reports whether requests in an order explain all: each comes once, and after those
-// that were answered before it was called, only such without an answer are missing, and
-// porcupine finds that the store can have answered one after the other so.
+// sound reports whether an order of requests is a proof: each request is in it at most once,
+// only requests without an answer are missing, no request comes after one that was called after
+// its answer, and porcupine accepts the answers in this order.
 func sound(order []int, ops []porcupine.Operation) bool {
 	left := make(map[int]bool)
 	for op, o := range ops {
 		left[op] = o.Input.(request).Outcome != drivertest.Unknown
 	}
 	turns := make([]porcupine.Operation, len(order))
-	latest := int64(math.MinInt64) // call so far
+	latest := int64(math.MinInt64) // latest call so far
 	for i, op := range order {
 		turn := ops[op]
 		latest = max(latest, turn.Call)

@@ -19,22 +19,22 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// state is what can be known of one resource: when exactly the store decided is
-// not known, so neither is when exactly a hold ends.
+// state is what is known about one resource. The exact time of a decision is not known, so
+// neither is the exact end of a hold.
 type state struct {
-	last   uint64  // the highest token granted
+	last   uint64  // the highest granted token
 	holds  []hold  // sorted by name
 	places []place // in the order of the queue
 }
 
-// hold is one that was granted and not surely gone.
+// hold is a granted hold that may still be there.
 type hold struct {
 	name
-	token   uint64 // 0: granted without an answer; then it is
-	above   uint64 // higher than this
+	token   uint64 // 0: granted without an answer; then the token is
+	above   uint64 // higher than this one
 	mode    driver.Mode
 	limit   int           // of a shared hold
-	soonest time.Duration // its end lies between these
+	soonest time.Duration // the hold ends between these times
 	latest  time.Duration
 	delay   time.Duration
 	givenUp bool // released with a delay
@@ -45,7 +45,7 @@ type name struct {
 	id     driver.HoldID
 }
 
-// request is an event while the store decided about it, sometime from..to.
+// request is an event that the store decided sometime between from and to.
 type request struct {
 	drivertest.Event
 	from, to time.Duration
@@ -64,8 +64,8 @@ func (h hold) clear(end time.Duration) time.Duration {
 func (h hold) mayBlock(r request) bool  { return r.from < h.clear(h.latest) }
 func (h hold) mustBlock(r request) bool { return r.to < h.clear(h.soonest) }
 
-// matches is what package driver says about HoldRef. A request with a token has it
-// from an answer, so it is not that of a hold granted without an answer.
+// matches applies the rules of package driver for a HoldRef. A request with a token has it from
+// an answer, so it does not match a hold that was granted without an answer.
 func (h hold) matches(ref driver.HoldRef) bool {
 	return h.lockID == ref.LockID && (ref.HoldID.IsZero() || h.id == ref.HoldID) &&
 		(ref.Token == 0 || h.token == ref.Token)
@@ -76,8 +76,8 @@ func (h hold) excludes(r request) bool {
 		h.limit != r.Limit
 }
 
-// step returns every state that the resource can be in after the request, which
-// is none if it cannot have been answered so.
+// step returns every state that the resource can be in after the request. There is none if the
+// answer is impossible.
 func (s state) step(r request) []state {
 	switch r.Op {
 	case drivertest.Acquire:
@@ -105,8 +105,8 @@ func (s state) step(r request) []state {
 	return []state{s}
 }
 
-// granted: a repeat finds its own hold, or nothing was in the way. Without an
-// answer the token is 0.
+// granted returns the states after a grant: a repeat finds its own hold, or nothing excludes
+// the request. Without an answer the token is 0.
 func (s state) granted(r request) (next []state) {
 	token := r.Ref.Token
 	own := slices.IndexFunc(s.holds, func(h hold) bool { return h.lockID == r.Ref.LockID && h.id == r.Ref.HoldID })
@@ -139,7 +139,7 @@ func (s state) granted(r request) (next []state) {
 		switch {
 		case h.excludes(r) && h.mustBlock(r):
 			return next
-		case h.excludes(r): // it must be gone
+		case h.excludes(r): // so it must be gone
 			continue
 		case h.mustBlock(r):
 			others++
@@ -155,8 +155,8 @@ func (s state) granted(r request) (next []state) {
 	}))
 }
 
-// refused: something can have been in the way, and it was not its own live hold
-// that was asked for again.
+// refused returns the states after a refusal: something may exclude the request, which is not a
+// repeat for its own live hold.
 func (s state) refused(r request) []state {
 	shared, inTheWay, mayBeSelf, mustBeSelf := 0, false, false, false
 	for _, h := range s.holds {
@@ -179,7 +179,7 @@ func (s state) refused(r request) []state {
 		return nil
 	}
 	if r.Place.IsZero() || r.Position == driver.NoPlace {
-		return []state{s} // it has none: it is refused by itself, or the store could not write
+		return []state{s} // it has no place: refused by its own lock ID, or the store could not write
 	}
 	return s.queued(r)
 }
@@ -260,7 +260,7 @@ func (s state) equal(o state) bool {
 	return s.last == o.last && slices.Equal(s.holds, o.holds) && slices.Equal(s.places, o.places)
 }
 
-// hash is alike for equal states.
+// hash is the same for equal states.
 func (s state) hash() uint64 {
 	sum := s.last
 	for _, h := range s.holds {
@@ -272,7 +272,7 @@ func (s state) hash() uint64 {
 	return sum
 }
 
-// shape is alike for states with the same holds and places, whenever these end.
+// shape is the same for states with the same holds and places, whenever these end.
 func (s state) shape() (sum uint64) {
 	for _, h := range s.holds {
 		sum = sum*31 + binary.BigEndian.Uint64(h.id[:])

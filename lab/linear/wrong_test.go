@@ -15,7 +15,7 @@ import (
 
 const s = time.Second
 
-// at is an event of no duration, on a hold named by its letter.
+// at returns an event without duration about a hold named by its letter.
 func at(t time.Duration, op drivertest.Op, outcome drivertest.Outcome, lockID, letter string, token uint64) drivertest.Event {
 	e := drivertest.Event{Op: op, Outcome: outcome, TTL: 10 * s, Ref: driver.HoldRef{Resource: "r", LockID: lockID, Token: token}}
 	copy(e.Ref.HoldID[:], letter)
@@ -23,7 +23,7 @@ func at(t time.Duration, op drivertest.Op, outcome drivertest.Outcome, lockID, l
 	return e
 }
 
-// until lets the event last, beside those that follow it up to the n-th.
+// until extends the event to the time t, with n further events after it.
 func until(e drivertest.Event, t time.Duration, n int) drivertest.Event {
 	e.Answered.Time, e.Answered.Order = t, n
 	return e
@@ -44,7 +44,7 @@ func after(e drivertest.Event, d time.Duration) drivertest.Event {
 	return e
 }
 
-// waiting gives an acquire a fair place of that number.
+// waiting gives an acquire a fair place with that number.
 func waiting(e drivertest.Event, id byte, position int) drivertest.Event {
 	e.Place, e.Fair, e.Position = driver.PlaceID{id}, true, position
 	return e
@@ -146,12 +146,13 @@ func TestRightHistories(t *testing.T) {
 	}
 }
 
-// Many ask again and again in vain, and release what they may have, round after round.
-// One of them had it for a while. That none did is found among few.
+// Many acquirers repeat an acquire without getting answers, and release afterwards, round after
+// round. One of them held the resource for a while. If that was impossible, Check finds it only
+// among few acquirers.
 func TestManyUnanswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		rounds, acquirers int
-		refused           time.Duration // after the beginning of a round, somebody else is
+		refused           time.Duration // when another request in the round is refused
 		limit             time.Duration
 		want              bool
 		err               error
@@ -189,8 +190,8 @@ func TestManyUnanswered(t *testing.T) {
 	}
 }
 
-// doubleGrant answers some refusals with a grant. One alone can go unnoticed, if
-// the holder was just about to release.
+// doubleGrant answers some refusals with a grant. A single one can go unnoticed, if the holder
+// was just about to release.
 type doubleGrant struct {
 	driver.Store
 	lies atomic.Int32
@@ -206,7 +207,7 @@ func (d *doubleGrant) Acquire(ctx context.Context, q driver.AcquireRequest) (dri
 	return g, err
 }
 
-// Some wrong answers among hundreds are found.
+// A few wrong answers among hundreds are found.
 func TestDoubleGrantIsFound(t *testing.T) {
 	d := &doubleGrant{Store: memlock.New(nil)}
 	events := Exercise(t, false, d)
@@ -218,7 +219,7 @@ func TestDoubleGrantIsFound(t *testing.T) {
 	}
 }
 
-// passing lets some acquirers pass a fair place: it takes that out of the queue.
+// passing lets some acquirers pass a fair place by removing it from the queue.
 type passing struct {
 	driver.Store
 	lies atomic.Int32
@@ -239,7 +240,7 @@ func (p *passing) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.
 	return p.Store.Acquire(ctx, q)
 }
 
-// A store that serves some before their turn is found.
+// A store that serves some waiters before their turn is found.
 func TestPassingIsFound(t *testing.T) {
 	p := &passing{Store: memlock.New(nil)}
 	events := Exercise(t, false, p)
@@ -251,7 +252,7 @@ func TestPassingIsFound(t *testing.T) {
 	}
 }
 
-// What the search for an order of a long history has found is tried for itself.
+// sound rejects wrong orders.
 func TestSound(t *testing.T) {
 	ops := operations(history(
 		until(at(0, acquire, held, "b", "2", 0), 3*s, 1), until(at(s, acquire, done, "a", "1", 1), 2*s, 0),
