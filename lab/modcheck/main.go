@@ -1,6 +1,6 @@
-// Command modcheck checks every module of the repository as its users will see
-// it, which a green workspace does not show: go.work hides missing replaces and
-// missing sums.
+// Command modcheck checks each module of the repository as its users see it (make
+// check-modules): go.mod is tidy, every local module has a replace, and the go directives fit.
+// A build in the workspace does not notice a missing replace or a missing sum.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// rootGo is the oldest Go that users of the root module need.
+// rootGo is the go directive of the root module: the oldest Go that its users need.
 const rootGo = "1.25.0"
 
 func main() {
@@ -60,7 +60,7 @@ func check(ctx context.Context) ([]string, error) {
 		problems = append(problems, fmt.Sprintf("go.mod: the root module must need no other, but go list -m all prints %d lines:\n%s", n, list))
 	}
 	for _, m := range all {
-		if m.Dir == modules.Bench { // what it requires must be there, tidy or not
+		if m.Dir == modules.Bench { // its requirements must be available, even if it is not tidied
 			if _, err := modules.Output(ctx, filepath.Join(root, m.Dir), "go", "list", "-deps", "./..."); err != nil {
 				problems = append(problems, err.Error())
 			}

@@ -25,8 +25,8 @@ func workFolders(edit string) ([]string, error) {
 	return dirs, nil
 }
 
-// rules says what is wrong with the go.mod files and go.work, as far as that
-// can be told by reading them.
+// rules returns the problems of the go.mod files and of go.work that can be found by reading
+// them.
 func rules(all []modules.Module, inWork []string) []string {
 	var problems []string
 	complain := func(m modules.Module, format string, args ...any) {
@@ -52,8 +52,8 @@ func rules(all []modules.Module, inWork []string) []string {
 			}
 		}
 		for replaced := range m.Replace {
-			// Users of a module do not see its replaces: what is built here
-			// would not be what they get.
+			// Users of a module do not get its replaces: a replaced module of others would
+			// differ here from what they get.
 			if !slices.ContainsFunc(all, func(o modules.Module) bool { return o.Path == replaced }) {
 				complain(m, "replaces %s, which is not a module of this repository", replaced)
 			}

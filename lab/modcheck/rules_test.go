@@ -25,7 +25,7 @@ func TestRules(t *testing.T) {
 		name string
 		all  []modules.Module
 		work []string
-		want string // of the only problem; empty: none
+		want string // the only problem; "" for none
 	}{
 		{"in order", []modules.Module{root, store, cmd, bench}, work, ""},
 		{"root asks for a newer Go", []modules.Module{

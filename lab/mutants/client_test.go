@@ -2,7 +2,7 @@ package mutants_test
 
 import "testing"
 
-// clientMutants are mistakes of the Client and of the packages below it.
+// clientMutants are mistakes in the Client and in the packages below it.
 var clientMutants = []mutant{
 	{
 		name: "a store sees the cause of the caller's ctx", file: "internal/storecall/storecall.go",
@@ -358,7 +358,7 @@ func TestClientMutants(t *testing.T) {
 	suite{module: ".", pkg: "."}.catches(t, clientMutants)
 }
 
-// roomMutants are mistakes of the packages below the Client that their own tests notice.
+// roomMutants are mistakes in the packages below the Client that their own tests detect.
 var roomMutants = []struct {
 	pkg     string
 	mutants []mutant

@@ -1,5 +1,3 @@
-// Package mutants_test changes Holdfast for the worse, one mistake at a time, and
-// demands that a test notices. A test that lets its mutant live proves nothing.
 package mutants_test
 
 import (
@@ -16,24 +14,24 @@ import (
 	"github.com/holdfast-go/holdfast/lab/thorough"
 )
 
-// mutant is one mistake: in the file, the text is replaced.
+// mutant is a mistake: in the file, the text old is replaced by new.
 type mutant struct {
 	name     string
-	file     string // below the top of the repository
+	file     string // relative to the root of the repository
 	old, new string
-	test     string // that must fail, with its subtests
-	imports  string // a package that the new text needs and the file lacks
+	test     string // the test that must fail, with its subtests
+	imports  string // a package that the new text needs and the file does not import
 }
 
-// suite is a package whose tests are there for the mutants.
+// suite is a package whose tests must detect the mutants.
 type suite struct {
 	module, pkg string
-	// sound, if not empty, is a subtest beside each test which the mutants pass: they
-	// are mistaken about one thing, and do not fail because they no longer run at all.
+	// sound, if not empty, is a subtest beside each test that must still pass: the mutant has
+	// one mistake, and does not fail because it no longer works at all.
 	sound string
 }
 
-// catches runs each mutant's test, first all of them without any mutant.
+// catches runs the tests of each mutant, after running all of them without a mutant.
 func (s suite) catches(t *testing.T, mutants []mutant) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -76,7 +74,7 @@ func (s suite) catches(t *testing.T, mutants []mutant) {
 			case !ended(out, "FAIL", m.test):
 				t.Errorf("not a failure of %s (%v):\n%s", m.test, err, out)
 			case len(s.tests(m)) > 1 && !ended(out, "PASS", s.tests(m)[1]):
-				t.Errorf("it is no mutant but a wreck, for it does not pass %s:\n%s", s.tests(m)[1], out)
+				t.Errorf("the mutant is too broken: it does not pass %s:\n%s", s.tests(m)[1], out)
 			default:
 				t.Logf("%s: caught by %s", m.name, m.test)
 			}
@@ -84,21 +82,22 @@ func (s suite) catches(t *testing.T, mutants []mutant) {
 	}
 }
 
-// tests are those that a mutant is tried with: its own comes first. The other one runs on
-// a sound network: on a bad one a mutant of what is lost there may fail in any test.
+// tests returns the tests to run with a mutant, its own first. The sound one runs without
+// faults of the network: with faults, any test may fail with a mutant that handles them
+// wrongly.
 func (s suite) tests(m mutant) []string {
-	if s.sound == "" || !strings.Contains(m.test, "/") { // or a test that the store has beside the suite
+	if s.sound == "" || !strings.Contains(m.test, "/") { // or a test outside of the suite
 		return []string{m.test}
 	}
 	return []string{m.test, strings.Replace(m.test[:strings.LastIndex(m.test, "/")+1], "BehindNetwork", "", 1) + s.sound}
 }
 
-// ended reports whether the test passed or failed, as go test -v says it.
+// ended reports whether the test passed or failed, according to the output of go test -v.
 func ended(out, how, test string) bool {
 	return strings.Contains(out, fmt.Sprintf("--- %s: %s (", how, test))
 }
 
-// overlay writes what tells the go command to compile the mutant.
+// overlay writes the overlay with which the go command compiles the mutant.
 func (m mutant) overlay(t *testing.T, root string) string {
 	t.Helper()
 	path := filepath.Join(root, m.file)
@@ -126,8 +125,8 @@ func (s suite) run(t *testing.T, root string, tests []string, flags ...string) (
 	args := append([]string{"test", "-v", "-count=1", "-vet=off", "-timeout=60s", "-run", strings.Join(patterns, "|")}, flags...)
 	cmd := exec.CommandContext(t.Context(), "go", append(args, s.pkg)...)
 	cmd.Dir = filepath.Join(root, s.module)
-	// As in a clean clone: no workspace, and no flags of the caller's, such as
-	// -race, which would only make it slow.
+	// As in a clean clone: no workspace, and no flags of the caller, such as -race, which would
+	// only slow it down.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err

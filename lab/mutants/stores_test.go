@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// working is a subtest of the conformance suite that acquires, is refused and
-// releases, in both modes, and asks for nothing that the mutants are mistaken about.
+// working is a subtest of the conformance suite that acquires, is refused and releases in both
+// modes. It uses nothing that a mutant gets wrong.
 const working = "S26_writers_among_readers"
 
-// storeMutants are mistakes of stores, each caught by the conformance suite as the
-// tests of the store run it.
+// storeMutants are mistakes in stores. The conformance suite must detect each of them, run by
+// the tests of the store.
 var storeMutants = []struct {
 	store   string
-	engine  func(t testing.TB) engines.Engine // that the tests need, or nil
+	engine  func(t testing.TB) engines.Engine // server that the tests need, or nil
 	suite   suite
 	mutants []mutant
 }{
@@ -332,7 +332,8 @@ func TestStoreMutants(t *testing.T) {
 	for _, s := range storeMutants {
 		t.Run(s.store, func(t *testing.T) {
 			if s.engine != nil {
-				// Once for all mutants: each runs in a process that would start its own.
+				// Start the server once for all mutants: otherwise each test process would
+				// start its own.
 				e := s.engine(t)
 				t.Setenv("HOLDFAST_TEST_"+strings.ToUpper(e.Kind)+"_URL", e.URL)
 			}

@@ -1,6 +1,3 @@
-// Package outsider_test does what CONTRIBUTING.md says to those whose store is not
-// in this repository: it tests a store in a module of its own, and builds the
-// command with it.
 package outsider_test
 
 import (
@@ -14,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// store registers URLs for a store. What it is made of is of no account here.
+// store registers URLs for a store. Its implementation does not matter here.
 const store = `package otherlock
 
 import (
@@ -77,7 +74,7 @@ func TestStore(t *testing.T) {
 	goCommand(t, newModule(t, root), "test", "-run", "^TestConformance$/^(status|S22a_unreachable)$", ".")
 }
 
-// The outsider's program is the command with one more store.
+// program is the command with one more store.
 const program = `package main
 
 import (
@@ -89,8 +86,8 @@ import (
 func main() { cli.Main() }
 `
 
-// newProgram writes the module of the program. It needs what the command's module
-// needs, and takes that from the checkout.
+// newProgram writes the module of the program. It has the requirements of the command's module,
+// replaced by folders of the checkout.
 func newProgram(t *testing.T, root, store string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

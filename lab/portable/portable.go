@@ -1,6 +1,6 @@
-// Package portable checks that what is sent to MongoDB has only forms that all servers of
-// its protocol take, and take alike. None but an emulator is at hand, so this stands in for
-// the others.
+// Package portable checks that the commands sent to MongoDB use only forms that all servers of
+// its protocol accept and interpret alike. The tests run on an emulator, so this check replaces
+// tests on the other servers.
 package portable
 
 import (
@@ -15,9 +15,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// operators are those of expressions that the servers evaluate alike. $reduce is not one of
-// them: where its first value is null, DocumentDB returns null. Nor is $first, which some
-// lack.
+// operators are the operators of expressions that all servers evaluate alike. $reduce is not
+// among them: if its first value is null, DocumentDB returns null. Some servers do not have
+// $first.
 var operators = func() map[string]bool {
 	m := make(map[string]bool)
 	for name := range strings.FieldsSeq(`
@@ -29,11 +29,12 @@ var operators = func() map[string]bool {
 	return m
 }()
 
-// bound are the operators whose argument is a document of parameters, not an object that the
-// server builds.
+// bound are the operators whose argument is a document of parameters. It does not become an
+// object.
 var bound = map[string]bool{"$filter": true, "$map": true, "$let": true, "vars": true}
 
-// Client returns options of a client that fails the test if it sends anything else.
+// Client returns options for a client that fails the test if it sends a command that is not
+// portable.
 func Client(t testing.TB) *options.ClientOptions {
 	var mu sync.Mutex
 	told := make(map[string]bool)
@@ -49,7 +50,7 @@ func Client(t testing.TB) *options.ClientOptions {
 	}})
 }
 
-// Faults returns what is not portable in a command.
+// Faults returns the parts of a command that are not portable.
 func Faults(command bson.Raw) []string {
 	var c checker
 	c.update(command, "query", "update", "upsert") // findAndModify
@@ -99,7 +100,7 @@ func (c *checker) update(command bson.Raw, query, update, upsert string) {
 	}
 }
 
-// set checks the fields of a stage. Those of documents in them are fields, too.
+// set checks the fields of a stage. Fields of documents in them are fields too.
 func (c *checker) set(v bson.RawValue) {
 	for _, e := range elements(v) {
 		if fields := elements(e.Value()); e.Value().Type == bson.TypeEmbeddedDocument && len(fields) > 0 && !strings.HasPrefix(fields[0].Key(), "$") {
@@ -110,7 +111,7 @@ func (c *checker) set(v bson.RawValue) {
 	}
 }
 
-// expression checks a value. built says that an operator builds an object around it.
+// expression checks a value. built means that an operator around it builds an object.
 func (c *checker) expression(v bson.RawValue, built bool) {
 	switch v.Type {
 	case bson.TypeString:
@@ -154,14 +155,14 @@ func (c *checker) parameters(v bson.RawValue, built bool) {
 	}
 }
 
-// elements are those of a document or an array.
+// elements returns the elements of a document or an array.
 func elements(v bson.RawValue) []bson.RawElement {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return nil
 	}
 	es, err := bson.Raw(v.Value).Elements()
 	if err != nil {
-		panic(err) // what the driver has encoded
+		panic(err) // the driver encoded the value
 	}
 	return es
 }

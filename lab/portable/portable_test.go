@@ -18,7 +18,7 @@ func TestFaults(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		command bson.D
-		want    string // in the fault; "" is none
+		want    string // part of the expected fault; "" for none
 	}{
 		"fine":           {set(obj("$ifNull", bson.A{obj("$arrayElemAt", bson.A{"$a", 0}), obj("$literal", obj("$reduce", "$$REMOVE"))})), ""},
 		"nested set":     {set(obj("now", "$$NOW", "ask", obj("$literal", obj("a", 1)))), ""},

@@ -1,6 +1,5 @@
 //go:build linux
 
-// Package printed has a test of what can be printed, in all modules.
 package printed
 
 import (
@@ -20,9 +19,9 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/need"
 )
 
-// In no exported type of a released package, package fmt or a handler of slog finds a hold ID, a
-// key, a token or a URL by itself: those types have methods instead. What these print, and what
-// is in interfaces, is for TestPrinted and TestStoresPrinted, which print values.
+// In an exported type of a released package, package fmt, slog and JSON must not find a hold
+// ID, a key, a token or a URL by themselves: such types need methods. TestPrinted and
+// TestStoresPrinted check what these methods print, and the values in interfaces.
 func TestTypes(t *testing.T) {
 	root, err := modules.Root(t.Context())
 	if err != nil {
@@ -78,16 +77,17 @@ func TestTypes(t *testing.T) {
 }
 
 var (
-	// notShown are packages that programs do not import, or that have the holds of tests.
+	// notShown are packages that programs do not import, or that contain holds of tests.
 	notShown    = regexp.MustCompile("/(internal|driver/drivertest)(/|$)")
 	secretTypes = regexp.MustCompile(`/driver\.HoldID$|net/url\.URL$|net/http\.Header$`)
 	secretNames = regexp.MustCompile("(?i)token|password|secret|authorization")
-	// harmless are places, which only their waiters can name, and hashes.
+	// harmless are types without secrets: IDs of places, which only their waiters know, and
+	// hashes.
 	harmless = regexp.MustCompile(`/driver\.PlaceID$|/history\.Hash$`)
 )
 
-// isSecret reports whether the field, or the type of that name, has what nobody may see: one of
-// the secretTypes, another array of bytes, or a text that is named so.
+// isSecret reports whether the field, or the type, contains a secret: it is one of the
+// secretTypes, another array of bytes, or a string with one of the secretNames.
 func isSecret(o types.Object) bool {
 	name := o.Type().String()
 	switch u := o.Type().Underlying().(type) {
@@ -105,8 +105,8 @@ func has(t types.Type, method string) bool {
 	return ok
 }
 
-// printed returns the way to a secret that package fmt finds in the type, or "". It follows
-// no pointers in a value, and calls methods only of what can be reached without its package.
+// printed returns the path to a secret that package fmt finds in the type, or "". Like fmt, it
+// does not follow pointers in a value, and uses methods only of values that are exported.
 func printed(t types.Type, reached bool) string {
 	if reached && has(t, "Format") {
 		return ""
@@ -127,7 +127,7 @@ func printed(t types.Type, reached bool) string {
 	return ""
 }
 
-// marshaled returns the way to a secret that package json finds in the type, or "".
+// marshaled returns the path to a secret that package json finds in the type, or "".
 func marshaled(t types.Type, seen []types.Type) string {
 	if slices.Contains(seen, t) || has(t, "MarshalJSON") || strings.HasSuffix(t.String(), "net/http.Request") { // which has functions
 		return ""
