@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/metrics/observe"
 )
 
-// The table of docs/observe.md has each metric, with its name in Prometheus, its type, unit
+// The table of docs/observe.md lists each metric, with its name in Prometheus, its type, unit
 // and labels.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/observe.md")
@@ -56,7 +56,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// A renewal begins when a third of the TTL has passed: docs/observe.md has what is left then.
+// A renewal begins when a third of the TTL has passed: docs/observe.md says what is left then.
 func TestLowestRatios(t *testing.T) {
 	text, err := os.ReadFile("../../docs/observe.md")
 	if err != nil {

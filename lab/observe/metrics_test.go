@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/metrics/otelholdfast"
 )
 
-// OpenTelemetry's exporter for Prometheus gives all metrics the names that they have in
-// promholdfast: the rules and the dashboard are for both.
+// OpenTelemetry's exporter for Prometheus gives all metrics the same names as promholdfast: the
+// rules and the dashboard work with both.
 func TestOpenTelemetryToPrometheus(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +86,8 @@ func kindOf(m metricdata.Metrics) (kind observe.Kind, bounds []float64) {
 	return 99, nil
 }
 
-// Without Options, the global providers are used, which do nothing unless the program has
-// set them.
+// Without Options, the global providers are used. They do nothing unless the program has set
+// them.
 func TestGlobalProviders(t *testing.T) {
 	trace, err := otelholdfast.New(nil)
 	if err != nil {

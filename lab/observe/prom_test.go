@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/metrics/promholdfast"
 )
 
-// scrape asks the registry by HTTP, as Prometheus does.
+// scrape reads the registry over HTTP, as Prometheus does.
 func scrape(t *testing.T, g prometheus.Gatherer) map[string]*dto.MetricFamily {
 	t.Helper()
 	page := httptest.NewRecorder()
@@ -40,7 +40,7 @@ func scrape(t *testing.T, g prometheus.Gatherer) map[string]*dto.MetricFamily {
 	return families
 }
 
-// values returns each series with its value, or its number of samples.
+// values returns each series with its value, or with its number of samples.
 func values(families map[string]*dto.MetricFamily) map[string]float64 {
 	all := make(map[string]float64)
 	for name, f := range families {
@@ -65,7 +65,7 @@ func values(families map[string]*dto.MetricFamily) map[string]float64 {
 	return all
 }
 
-// after are the figures of the scenario while it looks.
+// after are the values of the series when scenario.Run calls look.
 var after = map[string]float64{
 	"holdfast_acquires_total{outcome=granted}": 6, // 1, forced, expired, cut, late, held
 	"holdfast_acquires_total{outcome=held}":    2,

@@ -35,7 +35,7 @@ func TestServerMetrics(t *testing.T) {
 		t.Errorf("without a token: %d", answer.status)
 	}
 	page := s.ask(http.MethodGet, "/metrics", s.token, "")
-	// The history is written behind the answers.
+	// The server writes the history after it has answered.
 	for end := time.Now().Add(time.Minute); bytes.Contains(page.body, []byte("holdfast_server_history_events_total 0")) && time.Now().Before(end); {
 		page = s.ask(http.MethodGet, "/metrics", s.token, "")
 	}
@@ -108,7 +108,7 @@ func documented(t *testing.T, families map[string]*dto.MetricFamily) {
 	}
 }
 
-// served is a server that runs, with one caller.
+// served is a running server with one caller.
 type served struct {
 	*testing.T
 	url, token string

@@ -27,7 +27,7 @@ import (
 	"github.com/holdfast-go/holdfast/metrics/otelholdfast"
 )
 
-// recorder has the spans that have ended.
+// recorder collects ended spans.
 type recorder struct {
 	*tracetest.SpanRecorder
 	tracer trace.Tracer
@@ -62,8 +62,8 @@ func (r *recorder) in(t *testing.T, name string, do func(ctx context.Context)) {
 	do(ctx)
 }
 
-// lines describes the spans of Holdfast in the order in which they began, and then by name:
-// their times, what they are children of, and the spans that they have links with.
+// lines describes the spans of Holdfast in the order of their start, then by name: their times,
+// parents and links.
 func (r *recorder) lines() []string {
 	names := make(map[trace.SpanID]string)
 	spans := r.Ended()
@@ -117,7 +117,7 @@ func attributes(kvs []attribute.KeyValue) map[string]string {
 	return all
 }
 
-// delayed is a store that answers after some time.
+// delayed returns a store whose answers take some time.
 func delayed(t *testing.T, store driver.Store, d time.Duration) driver.Store {
 	f := drivertest.NewFaultStore(store, func(drivertest.Call) drivertest.Fault {
 		answer := make(chan struct{})
@@ -165,7 +165,7 @@ func TestSpansOfLock(t *testing.T) {
 	})
 }
 
-// The spans of two Clients of one process that contend are linked in both directions.
+// The spans of two contending Clients of one process have links in both directions.
 func TestSpansOfWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder(t, nil)
@@ -177,7 +177,7 @@ func TestSpansOfWait(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // until its span exists: the two Clients are told of by two goroutines
+			synctest.Wait() // until the span exists: each Client reports from a goroutine of its own
 			go r.in(t, "second", func(ctx context.Context) {
 				defer close(done)
 				h, err := c.Lock(ctx, "r", nil)
@@ -208,7 +208,7 @@ func TestSpansOfWait(t *testing.T) {
 	})
 }
 
-// A refusal is no error, and names the holder.
+// A refusal is not an error. Its span names the holder.
 func TestSpansOfRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder(t, nil)
@@ -230,7 +230,7 @@ func TestSpansOfRefusal(t *testing.T) {
 	})
 }
 
-// What Close ends is no error.
+// A wait that Close ends is not an error.
 func TestSpansOfClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, store := newRecorder(t, nil), memlock.New(nil)
@@ -249,8 +249,8 @@ func TestSpansOfClose(t *testing.T) {
 	})
 }
 
-// The span of a hold that was lost says why, and shows the renewals that failed. It ends
-// when the hold's ctx does, not when somebody hears of it.
+// The span of a lost hold has the cause, and its failed renewals. It ends when the hold's ctx
+// ends, even if nobody reads that.
 func TestSpansOfLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var outage atomic.Bool
@@ -287,7 +287,7 @@ func TestSpansOfLoss(t *testing.T) {
 	})
 }
 
-// No span, event, link or metric has a resource's name unless Group returns it.
+// No span, event, link or metric contains the name of a resource unless Group returns it.
 func TestNoNames(t *testing.T) {
 	for name, group := range map[string]func(string) string{"none": nil, "grouped": func(r string) string { return "group of " + r }} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestNoNames(t *testing.T) {
 	}
 }
 
-// On a real store, with real time: every span that began has ended.
+// On a real store, in real time, every span ends.
 func TestSpansEnd(t *testing.T) {
 	r := newRecorder(t, nil)
 	scenario.Run(t, scenario.SQLite(t), r.trace, func() {})

@@ -1,5 +1,5 @@
-// Package openapi holds a server, a process of the command, against its own OpenAPI document,
-// as schemathesis does. The tests of module server hold each of their answers against it, too;
-// here a stranger makes the requests, of the document alone: those that it allows, which the
-// server must take, and those that it just does not allow, which the server must refuse.
+// Package openapi tests a server of holdfast serve against its own OpenAPI document with
+// schemathesis. Schemathesis makes the requests from the document alone: requests that the
+// document just allows, which the server must accept, and requests that it just forbids, which
+// the server must refuse. The package has tests only.
 package openapi

@@ -25,13 +25,13 @@ import (
 
 const (
 	schemathesis = "schemathesis==4.32.5"
-	examples     = 12 // of each operation, beside those that its limits ask for
+	examples     = 12 // of each operation, in addition to those for its limits
 	seed         = 1
-	// patience is how long a server may take to start or end, on a machine that is busy.
+	// patience limits how long a server may take to start or end on a busy machine.
 	patience = time.Minute
 )
 
-// caller is who sends the requests of the test with rights. The hooks know how long it is.
+// caller is the name of the caller with rights. The hooks use its length.
 const caller = "ops"
 
 func TestDocument(t *testing.T) {
@@ -48,15 +48,15 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-// check sends what schemathesis makes of the document, and fails if it finds anything. prefix
-// is how many bytes the server writes before a lock ID.
+// check sends the requests that schemathesis generates from the document, and fails if it finds
+// a difference. prefix is the number of bytes that the server writes before a lock ID.
 func check(t *testing.T, url string, prefix int, args ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata")); err != nil {
 		t.Fatal(err)
 	}
-	document := filepath.Join(dir, "openapi.yaml") // of a server that is asked for it, /openapi.yaml is not tested
+	document := filepath.Join(dir, "openapi.yaml") // as a file: if schemathesis reads the document from the server, it does not test /openapi.yaml
 	if err := os.WriteFile(document, get(t, url+"/openapi.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func check(t *testing.T, url string, prefix int, args ...string) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	// It fails neither if it has no operations nor if it has no checks for them.
+	// Schemathesis does not fail if it finds no operations or no checks for them.
 	all := regexp.MustCompile(`Operations: +([0-9]+) selected / ([0-9]+) total`).FindSubmatch(out)
 	passed := regexp.MustCompile(`([0-9]+) generated, ([0-9]+) passed`).FindSubmatch(out)
 	if all == nil || string(all[1]) != string(all[2]) || string(all[1]) != "13" || passed == nil || len(passed[2]) < 3 {
@@ -92,7 +92,7 @@ func build(t *testing.T) string {
 	return filepath.Join(dir, "holdfast")
 }
 
-// enroll makes a token, and the file that lets its caller do everything.
+// enroll creates a token, and an auth file that lets its caller do everything.
 func enroll(t *testing.T, holdfast string) (token, auth string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), holdfast, "token", caller)
@@ -118,8 +118,7 @@ func enroll(t *testing.T, holdfast string) (token, auth string) {
 	return strings.TrimSpace(string(out)), auth
 }
 
-// start starts a server in front of an empty store, and returns its URL. Waits in it are
-// short.
+// start starts a server with an empty store and short waits, and returns its URL.
 func start(t *testing.T, holdfast string, args ...string) (url string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -165,7 +164,7 @@ func start(t *testing.T, holdfast string, args ...string) (url string) {
 			}
 			if line == "holdfast: ready" {
 				go func() {
-					for range lines { // nobody asks what it says later
+					for range lines { // discard later output
 					}
 				}()
 				return url

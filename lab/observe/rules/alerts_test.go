@@ -75,25 +75,25 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// renewals are counters of renewals that got no answer, and of those that did.
+// renewals returns counters of renewals without an answer, and of renewals with one.
 func renewals(unknown, renewed string) string {
 	return fmt.Sprintf("holdfast_renewals_total{instance=\"a\", outcome=\"unknown\"} %s\n"+
 		"  holdfast_renewals_total{instance=\"a\", outcome=\"renewed\"} %s", unknown, renewed)
 }
 
-// acquires are counters of calls that failed, and of those that got a lock.
+// acquires returns counters of calls that failed, and of calls that got a lock.
 func acquires(failed, samples, granted string) string {
 	return fmt.Sprintf("holdfast_acquires_total{instance=\"a\", outcome=%q} %s\n"+
 		"  holdfast_acquires_total{instance=\"a\", outcome=\"granted\"} %s", failed, samples, granted)
 }
 
-// waiting are two groups, and somebody always waits in one of them.
+// waiting returns gauges of two groups. One of them always has a waiter.
 func waiting(group string) string {
 	return fmt.Sprintf("holdfast_waiting{instance=\"a\", group=%q} 1x300\n  holdfast_waiting{instance=\"a\", group=\"other\"} 0x300", group)
 }
 
-// slow are the buckets of a histogram: half of the samples are in the first, and the rest in
-// the second.
+// slow returns the buckets of a histogram: half of the samples are in the first one, and the
+// rest in the second.
 func slow(name, first, second string) string {
 	return fmt.Sprintf("%s{job=\"j\", le=%q} 0+1x80\n  %[1]s{job=\"j\", le=%[3]q} 0+2x80\n  %[1]s{job=\"j\", le=\"+Inf\"} 0+2x80", name, first, second)
 }

@@ -1,6 +1,3 @@
-// Package rules_test checks the alert rules and the dashboard in docs/observe with
-// Prometheus' own packages. With the build tag promqltest it also runs the rules, which
-// compiles for minutes.
 package rules_test
 
 import (
@@ -27,7 +24,7 @@ const docs = "../../../docs/observe/"
 
 var promql = parser.NewParser(parser.Options{})
 
-// alerts returns the rules, as promtool check rules accepts them.
+// alerts returns the rules, checked as promtool check rules does.
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile(docs+"alerts.yml", false, model.UTF8Validation, promql, slog.New(slog.DiscardHandler))
@@ -75,7 +72,7 @@ func panels(t *testing.T) map[string][]string {
 	return all
 }
 
-// scraped are the names of series in a real scrape, each with the values of its labels.
+// scraped returns the names of series in a real scrape, each with the values of its labels.
 func scraped(t *testing.T) map[string]map[string][]string {
 	t.Helper()
 	locks := promholdfast.New(nil)
@@ -105,8 +102,7 @@ func scraped(t *testing.T) map[string]map[string][]string {
 	return all
 }
 
-// Each expression is valid, and each metric, label and value that it names is in a real
-// scrape.
+// Each expression is valid, and each metric, label and value in it is in a real scrape.
 func TestExpressions(t *testing.T) {
 	series := scraped(t)
 	used := make(map[string]bool)

@@ -1,4 +1,5 @@
-// Package scenario makes Clients do all that is observed.
+// Package scenario makes Clients do everything that metrics and traces report, for the tests of
+// package observe and of its rules.
 package scenario
 
 import (
@@ -26,10 +27,10 @@ func SQLite(t testing.TB) driver.Store {
 	return s
 }
 
-// Run makes a Client of the store with that Trace do all that is observed: of acquires one
-// is refused, one waits in vain and one has no answer; one hold each is forced, expires and
-// is lost in an outage; one release is not confirmed. Then it calls look, while "jobs/held"
-// is held and another call waits for it, and closes the Client.
+// Run makes a Client of the store, with the Trace, do everything that is reported. One acquire
+// is refused, one waits in vain and one gets no answer. One hold is released by force, one
+// expires and one is lost in an outage. One release is not confirmed. Then Run calls look,
+// while "jobs/held" is held and another call waits for it, and closes the Client.
 func Run(t testing.TB, store driver.Store, trace *holdfast.Trace, look func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -73,7 +74,7 @@ func Run(t testing.TB, store driver.Store, trace *holdfast.Trace, look func()) {
 	must(t, err, nil)
 	must(t, forced.Renew(ctx, 0), holdfast.ErrForced)
 
-	// Not the shortest TTL: in a busy program, grants would come too late.
+	// With the shortest TTL, grants would come too late in a busy program.
 	expired := lock("expired", &holdfast.LockOptions{TTL: time.Second, NoKeepAlive: true})
 	<-expired.Context().Done()
 
@@ -102,7 +103,7 @@ func Run(t testing.TB, store driver.Store, trace *holdfast.Trace, look func()) {
 	for len(c.Admin().Waiting()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	// The functions of a Trace are called in order: once this failure is told of, all is.
+	// A Trace gets its events in order: when this failure arrives, all events have arrived.
 	_, err = c.Lock(ctx, "", nil)
 	must(t, err, holdfast.ErrInvalid)
 	<-settled
