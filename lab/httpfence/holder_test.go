@@ -14,24 +14,24 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence/httpfence"
-	_ "github.com/holdfast-go/holdfast/sqlitelock" // "sqlite:"
+	_ "github.com/holdfast-go/holdfast/sqlitelock" // registers URLs of the scheme sqlite
 )
 
-// holderEnv makes the test binary a holder: it has a holderConfig in JSON.
+// holderEnv is the environment variable with the holderConfig, in JSON, that makes the test
+// binary a holder.
 const holderEnv = "HOLDFAST_HTTPFENCE_HOLDER"
 
 type holderConfig struct {
 	Store   string
 	Service string
 	TTL     time.Duration
-	// NoKeepAlive: nothing goes on in the store while the process is stopped. One that
-	// is stopped in the middle of a change blocks the whole file.
+	// NoKeepAlive stops renewals: a process that is stopped in the middle of a change of the
+	// store would block the whole file.
 	NoKeepAlive bool
 }
 
-// holder is a program that works under the lock, as each line of its input says, and
-// says what became of it. It is as careless as can be: its requests go on when the lock
-// is lost.
+// holder is a program that works under the lock. Each line of its input is a command, and it
+// prints the result. It is as careless as possible: its requests go on after the lock is lost.
 func holder(config string) int {
 	var c holderConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -43,7 +43,7 @@ func holder(config string) int {
 		return fail(err)
 	}
 	lines := bufio.NewScanner(os.Stdin)
-	goOn := func(what string) { // once it is told to
+	goOn := func(what string) { // after the test says so
 		fmt.Println(what)
 		lines.Scan()
 	}
@@ -95,10 +95,10 @@ func holder(config string) int {
 			fmt.Println(ask(nil))
 		case "write":
 			fmt.Println(ask(strings.NewReader(value)))
-		case "late": // it is stopped after all checks, before the first byte
+		case "late": // stopped after all checks, before it sends the first byte
 			before = func() { goOn("sending") }
 			fmt.Println(ask(strings.NewReader(value)))
-		case "half": // it is stopped in the middle of the body
+		case "half": // stopped in the middle of the body
 			in, out := io.Pipe()
 			sent := make(chan struct{})
 			go func() {
@@ -108,7 +108,7 @@ func holder(config string) int {
 					return
 				}
 				goOn("sending")
-				_, _ = io.WriteString(out, value[1:]) // the answer may be there already
+				_, _ = io.WriteString(out, value[1:]) // the server may have answered already
 			}()
 			outcome := ask(in)
 			<-sent

@@ -1,4 +1,3 @@
-// Package httpfence tests fence/httpfence with real databases and processes.
 package httpfence
 
 import (
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// account is a service with a number.
+// account is a service that stores a number.
 type account struct {
 	mu    sync.Mutex
 	value int64
@@ -40,7 +39,7 @@ func (a *account) get() int64 {
 	return a.value
 }
 
-// ServeHTTP returns the number, or sets it to what the body says, if there is one.
+// ServeHTTP returns the number, after setting it to the body if there is one.
 func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -75,7 +74,7 @@ func service(t *testing.T, a http.Handler, newest httpfence.Newest, trust func(*
 	return server
 }
 
-// spy remembers why a table could not be used, which clients are not told.
+// spy keeps the error of a table, which clients do not see.
 type spy struct {
 	httpfence.Newest
 	mu  sync.Mutex
@@ -106,7 +105,7 @@ func (s *spy) Raise(ctx context.Context, resource string, token uint64) error {
 	return s.note(s.Newest.Raise(ctx, resource, token))
 }
 
-// send asks the service for a write, or for nothing but a look if there is no value.
+// send sends a write to the service, or a read if value is empty.
 func send(ctx context.Context, server *httptest.Server, s *spy, value string, token uint64) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(value))
 	if err != nil {

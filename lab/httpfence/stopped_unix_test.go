@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
-// process is a holder that runs.
+// process is a running holder.
 type process struct {
 	t     *testing.T
 	cmd   *osexec.Cmd
@@ -48,11 +48,11 @@ func start(t *testing.T, c holderConfig) *process {
 		t.Fatal(err)
 	}
 	kill := func() { _ = p.cmd.Process.Kill() }
-	hangs := time.AfterFunc(time.Minute, kill) // it then says nothing more
+	hangs := time.AfterFunc(time.Minute, kill) // a safeguard against a process that hangs
 	t.Cleanup(func() {
 		hangs.Stop()
 		kill()
-		_ = p.cmd.Wait() // it was killed
+		_ = p.cmd.Wait() // killed
 	})
 	return p
 }
@@ -74,7 +74,7 @@ func (p *process) says(want string) {
 	}
 }
 
-// does tells the process to do something, and compares what becomes of it.
+// does sends a command to the process and compares the result.
 func (p *process) does(line, want string) {
 	p.t.Helper()
 	p.tell(line)
@@ -88,8 +88,8 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// A holder is stopped in the middle of a request, and another one works. When the first
-// one goes on, so does its request: it changes nothing.
+// A holder is stopped in the middle of a request, and another one acquires the lock and works.
+// When the first one continues, so does its request: it changes nothing.
 func TestS2_stopped(t *testing.T) {
 	for keep, newest := range map[string]func(t *testing.T) httpfence.Newest{
 		"memory": func(*testing.T) httpfence.Newest { return new(httpfence.Memory) },
@@ -127,14 +127,14 @@ func stopped(t *testing.T, newest httpfence.Newest, where, outcome string) {
 	first.does(where+" 666", "sending")
 	first.signal(syscall.SIGSTOP)
 
-	next.does("lock", "locked") // once the first one's time is over
+	next.does("lock", "locked") // after the TTL of the first one
 	next.does("read", "100")
 	next.does("write 200", "200")
 
 	first.signal(syscall.SIGCONT)
 	first.tell("go on")
 	first.says(outcome)
-	first.does("write 666", "failed") // the Transport knows by now
+	first.does("write 666", "failed") // the Transport knows the newer token by now
 	next.does("write 300", "300")
 	if a.get() != 300 {
 		t.Errorf("the value is %d", a.get())

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// database is one of the kinds that a Table can be in, with ways to spoil the table.
+// database is a kind of database for a Table, with ways to damage the table.
 type database struct {
 	open    func(t *testing.T) *sql.DB
 	damages map[string]string
@@ -91,7 +91,7 @@ func each(t *testing.T, run func(t *testing.T, d database, open func(t *testing.
 				t.Helper()
 				db := d.open(t)
 				table := &httpfence.Table{DB: db}
-				for range 2 { // it may be there
+				for range 2 { // the second call finds the table
 					if err := table.Create(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -142,7 +142,7 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// Names are data: whatever is in them, each has a row of its own.
+// Names are data: any name has a row of its own.
 func TestNames(t *testing.T) {
 	each(t, func(t *testing.T, _ database, open func(t *testing.T) (*sql.DB, *httpfence.Table)) {
 		_, table := open(t)
@@ -171,7 +171,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// Several instances of the service raise a token at once, also the first one of all.
+// Several instances of the service raise a token at once, also the first token of all.
 func TestRaise(t *testing.T) {
 	each(t, func(t *testing.T, _ database, open func(t *testing.T) (*sql.DB, *httpfence.Table)) {
 		_, table := open(t)
@@ -203,8 +203,8 @@ func TestRaise(t *testing.T) {
 	})
 }
 
-// PostgreSQL does not serialize what the statements do under a stricter isolation, and
-// they are repeated.
+// Under a stricter isolation level PostgreSQL does not serialize the statements: they fail and
+// are repeated.
 func TestIsolation(t *testing.T) {
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// What one instance of the service has seen, the other ones have seen, too.
+// A token that one instance of the service has seen counts in the other instances too.
 func TestInstances(t *testing.T) {
 	each(t, func(t *testing.T, _ database, open func(t *testing.T) (*sql.DB, *httpfence.Table)) {
 		_, table := open(t)

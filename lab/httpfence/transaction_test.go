@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/pglock/fence"
 )
 
-// Two instances of a service know nothing of each other's requests. A service that claims
-// the row of the table in the transaction of its write does not let in what was overtaken
-// in another instance after the fence had let it through.
+// Two instances of a service do not know of each other's requests. A service that claims the
+// row of the table in the transaction of its write rejects a request that the fence let
+// through, but that was overtaken in another instance.
 func TestTransaction(t *testing.T) {
 	db := databases["PostgreSQL"].open(t)
 	table := &httpfence.Table{DB: db}

@@ -32,19 +32,19 @@ import (
 
 const (
 	commands = 30
-	// killEvery selects those that are killed: the first in the queue, and four more.
+	// killEvery selects the killed commands: the first in the queue, and every sixth after it.
 	killEvery = 6
-	// patience limits a round, on a machine that is busy with other work.
+	// patience limits a round on a busy machine.
 	patience = 3 * time.Minute
-	// maxRounds is how many rounds are tried, if live waiters lose their places.
+	// maxRounds is the number of rounds to try if live waiters lose their places.
 	maxRounds = 3
-	// between is the pause between two looks at the queue: short beside the time for
-	// which a place is kept.
+	// between is the pause between two looks at the queue. It is short compared with the time
+	// that the store keeps a place.
 	between = 200 * time.Millisecond
 )
 
-// Commands that wait with --fair are served in the order in which status shows them, even
-// if some of them are killed in mid-wait.
+// Commands that wait with --fair are served in the order that status shows, even if some of
+// them are killed while they wait.
 func TestCommandsAreServedInTheOrderOfStatus(t *testing.T) {
 	root, err := modules.Root(t.Context())
 	if err != nil {
@@ -85,7 +85,7 @@ func TestCommandsAreServedInTheOrderOfStatus(t *testing.T) {
 	}
 }
 
-// storeOn returns the URL of the store on a server that has a parameter of its own.
+// storeOn returns the URL of a store on a server, with one more parameter.
 func storeOn(t *testing.T, e engines.Engine, parameter, value string) string {
 	t.Helper()
 	u, err := driver.ParseURL(e.URL)
@@ -109,26 +109,26 @@ func indexOn(t *testing.T, e engines.Engine) string {
 	return storeOn(t, e, "index", engines.SearchIndex(t, e))
 }
 
-// command is one that waits.
+// command is a waiting command.
 type command struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
 }
 
-// round is a resource that commands wait for.
+// round is a resource with commands that wait for it.
 type round struct {
 	program, url, resource string
 	client                 *holdfast.Client
-	waiting                map[string]*command  // by owner; without those that were killed
-	seen                   map[string]seenPlace // at the last look, by owner
-	ended                  map[string]bool      // whose places may have ended before they were served
+	waiting                map[string]*command  // by owner, without the killed ones
+	seen                   map[string]seenPlace // in the last look, by owner
+	ended                  map[string]bool      // owners whose places may have ended before they were served
 }
 
-// seenPlace is the place of a waiter as a look showed it.
+// seenPlace is the place of a waiter, as a look showed it.
 type seenPlace struct {
 	id    driver.PlaceID
 	since time.Time
-	until time.Time // on the clock of this process: the store keeps it at least until then
+	until time.Time // on this process's clock: the store keeps the place at least until then
 }
 
 func newRound(t *testing.T, program, url, resource string) *round {
@@ -148,8 +148,8 @@ func newRound(t *testing.T, program, url, resource string) *round {
 	}
 }
 
-// run returns the owners of the commands that were not killed, in the order of status and
-// in that of their tokens.
+// run returns the owners of the commands that were not killed, in the order of status (want)
+// and in the order of their tokens (got).
 func (r *round) run(t *testing.T) (want, got []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -165,7 +165,7 @@ func (r *round) run(t *testing.T) (want, got []string) {
 		r.waiting[owner] = c
 	}
 	order := r.order(ctx, t)
-	clear(r.ended) // that was before
+	clear(r.ended) // ended before the order was read
 	for i, owner := range order {
 		if i%killEvery != 0 {
 			want = append(want, owner)
@@ -236,7 +236,7 @@ func (r *round) hold(ctx context.Context, t *testing.T) (release func()) {
 	}
 }
 
-// order waits until status shows all commands, and returns their owners in that order.
+// order waits until status shows all commands, and returns their owners in its order.
 func (r *round) order(ctx context.Context, t *testing.T) []string {
 	t.Helper()
 	for {
@@ -253,7 +253,7 @@ func (r *round) order(ctx context.Context, t *testing.T) []string {
 	}
 }
 
-// status returns who waits, as the command status shows it.
+// status returns the owners of waiters in the order of the command status.
 func (r *round) status(ctx context.Context, t *testing.T) (order []string) {
 	t.Helper()
 	cmd := r.command(ctx, "status", "--json", r.resource)
@@ -272,14 +272,14 @@ func (r *round) status(ctx context.Context, t *testing.T) (order []string) {
 	}
 	for i, w := range shown[0].Waiters {
 		if w.Position != i+1 {
-			t.Fatalf("number %d of those that wait has position %d: %s", i+1, w.Position, out)
+			t.Fatalf("waiter number %d has position %d: %s", i+1, w.Position, out)
 		}
 		order = append(order, w.Owner)
 	}
 	return order
 }
 
-// watch looks at the queue until all were served.
+// watch looks at the queue until all commands are served.
 func (r *round) watch(ctx context.Context, t *testing.T, served <-chan struct{}) {
 	for {
 		r.look(ctx, t)
@@ -291,8 +291,8 @@ func (r *round) watch(ctx context.Context, t *testing.T, served <-chan struct{})
 	}
 }
 
-// look notes which places there are. A waiter that could not ask for its place for as long
-// as the store keeps it has lost it, and comes again at the end.
+// look records the current places. A waiter that could not renew its place in time loses it,
+// and gets a new one at the end.
 func (r *round) look(ctx context.Context, t *testing.T) {
 	called, now := time.Now(), make(map[string]seenPlace)
 	for p, err := range r.client.Admin().Waiters(ctx, holdfast.Filter{Resource: r.resource}) {

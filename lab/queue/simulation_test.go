@@ -1,6 +1,3 @@
-// Package queue simulates Clients that wait in the queue of a store: a network that takes
-// time and loses signals, a store on package model, and time that costs none. It also lets
-// real commands wait in each store.
 package queue
 
 import (
@@ -18,12 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// network is a way to a store.
+// network is a Client's connection to the store.
 type network struct {
 	*memlock.Store
 	delay time.Duration // of a request, and of a reply
-	lost  float64       // share of the signals
-	polls bool          // there are none
+	lost  float64       // share of lost signals
+	polls bool          // without signals
 	asks  *atomic.Int64
 }
 
@@ -82,20 +79,25 @@ func (n *network) Watch(ctx context.Context, resource string) (<-chan struct{}, 
 	return to, nil
 }
 
+// figures are the results of a run: how often the lock was granted, the number of acquires, and
+// the longest wait.
 type figures struct {
 	grants, asks int64
 	longest      time.Duration
 }
 
+// setting configures a run: clients with each waiters, in the store's queue if fair, that hold the
+// lock for hold.
 type setting struct {
 	clients, each int
 	fair, polls   bool
 	lost          float64
 	hold          time.Duration
 	lasts         time.Duration
-	limit         int // of a semaphore; 0: exclusive
+	limit         int // of shared holds; 0: exclusive
 }
 
+// run simulates Clients that lock one resource again and again, for s.lasts.
 func run(t *testing.T, s setting) (f figures) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -144,19 +146,19 @@ func run(t *testing.T, s setting) (f figures) {
 			c.Close()
 		}
 		store.Close()
-		time.Sleep(time.Second) // for the last signals on their way
+		time.Sleep(time.Second) // until the last signals have arrived
 	})
 	return f
 }
 
-// A lock that is held for 10 ms and asked for fairly is granted about as often as without
-// Fair, and costs few requests, however many wait, with and without signals of which some
-// are lost.
+// A lock that is held for 10 ms at a time is granted with Fair about as often as without, and
+// needs few requests for each grant, for any number of waiters, with signals, with lost signals
+// and without signals.
 func TestFigures(t *testing.T) {
 	for _, clients := range []int{2, 5, 8, 64, 500} {
 		t.Run(fmt.Sprint(clients), func(t *testing.T) {
 			if clients > 8 {
-				thorough.Test(t, "many wait")
+				thorough.Test(t, "many waiters")
 			}
 			figuresOf(t, clients, 0)
 		})
@@ -177,7 +179,7 @@ func figuresOf(t *testing.T, clients, permits int) {
 			t.Logf("%3d clients, polls %-5v lost %-4v: %.1f grants/s, %.2f of plain; %.1f asks a grant, plain %.1f; longest wait %v, plain %v",
 				clients, polls, lost, float64(fair.grants)/lasts.Seconds(), share, asks, float64(plain.asks)/float64(plain.grants),
 				fair.longest.Round(time.Millisecond), plain.longest.Round(time.Millisecond))
-			least := 0.75 // where the figure was 0.8 to 1
+			least := 0.75 // measured 0.8 to 1
 			switch {
 			case polls:
 				least = 0.5
