@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// crontab starts the command of a crontab with one line as cron does: in HOME, with no
-// terminal, and with no variables but cron's and those of the crontab.
+// crontab returns a function that starts the command of a crontab with one line as cron does:
+// in HOME, without a terminal, and only with the variables of cron and of the crontab.
 func (s *stage) crontab(text string) func() *run {
 	s.Helper()
 	env := []string{"HOME=" + s.dir, "LOGNAME=ada", "SHELL=/bin/sh", "HOLDFAST_TTL=" + ttl}
@@ -35,7 +35,7 @@ func (s *stage) crontab(text string) func() *run {
 	return func() *run { return s.startIn(env, "/bin/sh", "-c", command) }
 }
 
-// here puts the stage's store and folder in the place of the reader's.
+// here replaces the reader's store and folder with the stage's.
 func (s *stage) here(text string) string {
 	return strings.NewReplacer("redis://locks.example.com/0", s.store, "/usr/local/bin", s.bin, "/usr/bin/holdfast", s.bin+"/holdfast").Replace(text)
 }
@@ -56,7 +56,7 @@ func TestCronSkips(t *testing.T) {
 			t.Parallel()
 			s := set(t, store(t)...)
 			s.command("report.sh")
-			s.skips(s.crontab(recipe(t, "cron-skip")), 0, "")
+			s.checkSkips(s.crontab(recipe(t, "cron-skip")), 0, "")
 		})
 	}
 }
@@ -65,21 +65,21 @@ func TestCronWaits(t *testing.T) {
 	t.Parallel()
 	s := set(t)
 	s.command("backup.sh")
-	s.waits("backup", s.crontab(recipe(t, "cron-wait")))
+	s.checkWaits("backup", s.crontab(recipe(t, "cron-wait")))
 }
 
-// The digest takes no time, and the second machine's clock is behind.
+// The digest takes no time, and the clock of the second machine is behind.
 func TestCronOnce(t *testing.T) {
 	t.Parallel()
 	s := set(t)
 	s.command("digest.sh")
-	s.goOn(1)
+	s.letEnd(1)
 	start := s.crontab(recipe(t, "cron-once"))
 	first := start()
 	first.exits(0)
 	second := start()
 	second.exits(0)
-	s.one(1)
+	s.checkBegun(1)
 	if got := first.printed() + second.printed(); got != "" {
 		t.Errorf("cron would mail %q", got)
 	}

@@ -1,9 +1,5 @@
 //go:build linux
 
-// Package recipes runs what docs/recipes.md and docs/http.md show. A test takes the code from
-// the page, puts its own store and folders in the place of those of the reader, and
-// starts it twice. A command of the reader's is a script that notes its beginning and
-// its end, and ends when the test lets it.
 package recipes
 
 import (
@@ -19,7 +15,7 @@ var pages = []string{"../../docs/recipes.md", "../../docs/http.md"}
 
 var marked = regexp.MustCompile("(?ms)^<!-- recipe (\\S+) -->\n```(\\w+)\n(.*?)^```$")
 
-// recipe is the code below a marker of a page.
+// recipe returns the code below a marker of a page.
 func recipe(t *testing.T, name string) string {
 	t.Helper()
 	for _, page := range pages {
@@ -65,7 +61,7 @@ func TestEveryRecipeIsTested(t *testing.T) {
 	}
 }
 
-// A crontab is for all machines: without a store each has locks of its own.
+// A crontab is for all machines. Without a store, each machine would have its own locks.
 func TestCrontabsNameTheirStore(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {

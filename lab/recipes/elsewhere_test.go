@@ -20,8 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The entry point of the image is the first process of a PID namespace, as in a
-// container.
+// The entry point of the image is the first process of a PID namespace, as in a container.
 func TestContainer(t *testing.T) {
 	s := set(t)
 	unshare := s.tool("unshare")
@@ -37,27 +36,27 @@ func TestContainer(t *testing.T) {
 	container := slices.Concat(flags, words(t, recipe(t, "Dockerfile"), "ENTRYPOINT"), words(t, recipe(t, "Dockerfile"), "CMD"))
 	start := func() *run { return s.start(unshare, container...) }
 	first := start()
-	s.begun(1)
+	s.awaitBegun(1)
 	second := start()
 	second.exits(75)
-	s.one(1)
+	s.checkBegun(1)
 	// docker stop sends TERM to the first process, which is the child of unshare.
 	s.until("asked to end", func() bool {
 		for _, child := range children(first.cmd.Process.Pid) {
-			if err := syscall.Kill(child, syscall.SIGTERM); !errors.Is(err, syscall.ESRCH) { // it may have ended since
+			if err := syscall.Kill(child, syscall.SIGTERM); !errors.Is(err, syscall.ESRCH) { // it may have ended already
 				s.check(err)
 			}
 		}
 		return len(s.events("signal")) > 0
 	})
-	first.over()
+	first.awaitEnd()
 	third := start()
-	s.begun(2)
-	s.goOn(1)
+	s.awaitBegun(2)
+	s.letEnd(1)
 	third.exits(0)
 }
 
-// words is the list of an instruction of a Dockerfile.
+// words returns the list of an instruction in a Dockerfile.
 func words(t *testing.T, dockerfile, instruction string) []string {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^` + instruction + ` (\[.*\])$`).FindStringSubmatch(dockerfile)
@@ -71,7 +70,7 @@ func words(t *testing.T, dockerfile, instruction string) []string {
 	return list
 }
 
-// children are the processes whose parent is the process.
+// children returns the child processes of the process.
 func children(pid int) []int {
 	var found []int
 	processes, _ := filepath.Glob("/proc/[0-9]*")
@@ -84,8 +83,8 @@ func children(pid int) []int {
 	return found
 }
 
-// A stand-in for Docker: its daemon, which is not below holdfast run, starts the
-// container, and the client only waits for it.
+// A stand-in for Docker. The container is started by its daemon, which is not a descendant of
+// holdfast run; the client only waits for it.
 const (
 	docker = `#!/bin/sh
 case $1 in
@@ -110,18 +109,18 @@ func TestDockerInATrap(t *testing.T) {
 	s.script("load.sh", script)
 	command := regexp.MustCompile(`(?m)^# load.sh: (.*)$`).FindStringSubmatch(script)[1]
 	first := s.sh("exec " + command)
-	container := s.begun(1)
+	container := s.awaitBegun(1)
 	second := s.start("holdfast", "run", "load", "--", "true")
-	s.waiting("load", 1)
+	s.awaitWaiters("load", 1)
 	first.signal(syscall.SIGTERM)
 	first.exits(128 + int(syscall.SIGTERM))
-	if runs(container.pid) {
+	if isRunning(container.pid) {
 		t.Error("the container outlived the run")
 	}
 	second.exits(0)
 }
 
-// nobody is a user without rights.
+// nobody returns a user without rights.
 func nobody(t *testing.T) *user.User {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -134,13 +133,13 @@ func nobody(t *testing.T) *user.User {
 	return u
 }
 
-// With sudo outside, a kill ends what root does; with sudo inside it does not, as the
-// page says.
+// With sudo outside, killing holdfast run ends the command of root. With sudo inside it does
+// not, as the page says.
 func TestSudo(t *testing.T) {
 	s := set(t)
 	sudo, unshare, setpriv := s.tool("sudo"), s.tool("unshare"), s.tool("setpriv")
 	u := nobody(t)
-	// What nobody may do as root is for this test alone: in a mount namespace.
+	// The sudoers file is visible to this test alone, in a mount namespace.
 	s.file("sudoers", 0o440, "nobody ALL=(root) NOPASSWD: SETENV: ALL\n")
 	s.file("mounts.sh", 0o755, "#!/bin/sh\nset -e\nmount --make-rprivate /\nmount --bind "+s.path("sudoers")+" /etc/sudoers\n"+
 		"exec "+setpriv+" --reuid="+u.Uid+" --regid="+u.Gid+" --clear-groups \"$@\"\n")
@@ -153,7 +152,7 @@ func TestSudo(t *testing.T) {
 		}
 	}
 	try := as(sudo + " -n true")
-	try.over()
+	try.awaitEnd()
 	if !try.cmd.ProcessState.Success() {
 		t.Skipf("sudo cannot be used here: %s", try.printed())
 	}
@@ -162,16 +161,16 @@ func TestSudo(t *testing.T) {
 	lines := strings.NewReplacer("=HOLDFAST_STORE", "=HOLDFAST_STORE,HOLDFAST_TTL", "sudo ", sudo+" -n ", "holdfast ", s.bin+"/holdfast ").Replace(recipe(t, "sudo.sh"))
 	start := func() *run { return as(lines) }
 	first := start()
-	command := s.begun(1)
+	command := s.awaitBegun(1)
 	second := start()
-	s.waiting("upgrade", 1)
-	s.one(1)
-	s.killed(command)
-	first.over()
-	s.begun(2)
-	s.goOn(1)
+	s.awaitWaiters("upgrade", 1)
+	s.checkBegun(1)
+	s.killWrapper(command)
+	first.awaitEnd()
+	s.awaitBegun(2)
+	s.letEnd(1)
 	second.exits(0)
-	s.one(2)
+	s.checkBegun(2)
 }
 
 // sshd starts a server for this test, and makes the stage's ssh connect to it.
@@ -180,13 +179,13 @@ func (s *stage) sshd() {
 	ssh, keygen := s.tool("ssh"), s.tool("ssh-keygen")
 	server, err := exec.LookPath("sshd")
 	if err != nil {
-		server = "/usr/sbin/sshd" // not on every PATH
+		server = "/usr/sbin/sshd" // not in every PATH
 	}
 	if _, err := os.Stat(server); err != nil {
 		s.Skip("sshd is missing")
 	}
 	if os.Geteuid() == 0 {
-		s.check(os.MkdirAll("/run/sshd", 0o755)) // which it needs as root
+		s.check(os.MkdirAll("/run/sshd", 0o755)) // required for root
 	}
 	me, err := user.Current()
 	s.check(err)
@@ -229,8 +228,8 @@ func TestHoldfastOnTheOtherSide(t *testing.T) {
 	s.command("deploy.sh")
 	s.file("store", 0o600, s.store+"\n")
 	lines := strings.ReplaceAll(recipe(t, "ssh-other-side.sh"), "/etc/holdfast/store", s.path("store"))
-	s.env = append(s.env, "HOLDFAST_STORE=") // it does not cross
-	s.waits("deploy", func() *run { return s.sh(lines) })
+	s.env = append(s.env, "HOLDFAST_STORE=") // the variable is not passed to the other host
+	s.checkWaits("deploy", func() *run { return s.sh(lines) })
 }
 
 func TestSSHWithTerminal(t *testing.T) {
@@ -240,15 +239,15 @@ func TestSSHWithTerminal(t *testing.T) {
 	s.command("deploy.sh")
 	start := func() *run { return s.sh("exec " + recipe(t, "ssh-tt.sh")) }
 	first := start()
-	remote := s.begun(1)
+	remote := s.awaitBegun(1)
 	second := start()
-	s.waiting("deploy", 1)
+	s.awaitWaiters("deploy", 1)
 	first.signal(syscall.SIGKILL)
 	s.dead(remote.pid)
 	if asked := s.events("signal"); len(asked) != 1 {
 		t.Errorf("%v: the remote command should have got HUP", asked)
 	}
-	s.begun(2)
-	s.goOn(1)
+	s.awaitBegun(2)
+	s.letEnd(1)
 	second.exits(0)
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/need"
 )
 
-// caller is a language whose programs lock by HTTP with the code of docs/http.md.
+// caller is a language whose programs lock over HTTP with the code of docs/http.md.
 type caller struct {
 	tools   []string
 	lock    string // the recipe with the lock
-	use     string // the recipe that holds it while ./nightly.sh runs
+	use     string // the recipe that holds the lock while ./nightly.sh runs
 	program []string
-	// steps is a program that takes a name and a file. While it has the lock it writes its
-	// name into the file witness, once at the beginning and once for each line of the file,
-	// until a line says end.
+	// steps is a program with two arguments, a name and a file. While it holds the lock it
+	// writes its name into the file witness, once at the beginning and once for each line of
+	// the file, until a line says end.
 	steps string
 }
 
@@ -83,10 +83,10 @@ await locked("nightly", async ({ check }) => {
 `},
 }
 
-// shortTTL is what the tests have in the place of the TTL of the page, 30 s.
+// shortTTL replaces the page's TTL of 30 s with one for tests.
 var shortTTL = strings.NewReplacer("ttl=30.0", "ttl=6.0", "30_000", "6_000", "TTL_MS:-30000", "TTL_MS:-6000")
 
-// calling is a stage with a server in front of its store, and the code of a caller.
+// calling is a stage with a server for its store, and the code of a caller.
 type calling struct {
 	*stage
 	caller
@@ -109,7 +109,7 @@ func onCallers(t *testing.T, test func(c *calling)) {
 			s := set(t)
 			c := &calling{stage: s, caller: lang}
 			c.program = []string{s.tool(lang.program[0])}
-			if lang.lock == "lock.py" { // python3 may be a script that finds the one of a user
+			if lang.lock == "lock.py" { // python3 may be a script that looks for a user's interpreter
 				path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
 				s.check(err)
 				c.program = []string{strings.TrimSpace(string(path))}
@@ -129,7 +129,7 @@ func onCallers(t *testing.T, test func(c *calling)) {
 			c.server = s.start("holdfast", "serve", "--listen", "127.0.0.1:0", "--store", s.store)
 			s.until("ready", func() bool { return strings.Contains(c.server.printed(), "holdfast: ready\n") })
 			c.url = regexp.MustCompile(`listening on (\S+), `).FindStringSubmatch(c.server.printed())[1]
-			s.env = append(s.env, "HOLDFAST_URL="+c.url, "TMPDIR="+s.dir) // what a killed caller leaves goes with the test
+			s.env = append(s.env, "HOLDFAST_URL="+c.url, "TMPDIR="+s.dir) // so that files of a killed caller are removed with the test
 			test(c)
 		})
 	}
@@ -141,7 +141,7 @@ func (c *calling) nightly() *run {
 	return c.start(c.program[0], c.path(c.use))
 }
 
-// contender is a program that goes on when the test lets it.
+// contender is a program that continues when the test lets it.
 type contender struct {
 	*run
 	c    *calling
@@ -167,7 +167,7 @@ func (p *contender) step(line string) {
 	p.check(err)
 }
 
-// witness waits until something has been written, and wants just that.
+// witness waits until len(want) names have been written, which must be want.
 func (c *calling) witness(want ...string) {
 	c.Helper()
 	var got []string
@@ -180,12 +180,12 @@ func (c *calling) witness(want ...string) {
 		return len(got) >= len(want)
 	})
 	if !slices.Equal(got, want) {
-		c.Fatalf("those that wrote are %v, want %v", got, want)
+		c.Fatalf("names written: %v, want %v", got, want)
 	}
 }
 
-// free wants that nobody holds the lock or waits for it: it was released.
-func (c *calling) free() {
+// checkFree fails the test unless the lock has neither a holder nor a waiter.
+func (c *calling) checkFree() {
 	c.Helper()
 	client, err := holdfast.Open(c.Context(), c.store, nil)
 	c.check(err)
@@ -194,16 +194,17 @@ func (c *calling) free() {
 		c.check(err)
 		c.Errorf("%v holds the lock when all have ended", hold)
 	}
-	c.waiting("nightly", 0)
+	c.awaitWaiters("nightly", 0)
 }
 
-// Who is stopped for longer than it may hold, and goes on, does nothing as holder.
+// A caller that is stopped for longer than it may hold does nothing as holder when it
+// continues.
 func TestCallersThatWereStopped(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		a := c.contend("a")
 		c.witness("a")
 		b := c.contend("b")
-		c.waiting("nightly", 1)
+		c.awaitWaiters("nightly", 1)
 		a.step("more")
 		c.witness("a", "a")
 		a.all(syscall.SIGSTOP)
@@ -214,57 +215,57 @@ func TestCallersThatWereStopped(t *testing.T) {
 		b.step("more")
 		c.witness("a", "a", "b", "b")
 		d := c.contend("d")
-		c.waiting("nightly", 1)
+		c.awaitWaiters("nightly", 1)
 		b.step("end")
 		b.exits(0)
 		c.witness("a", "a", "b", "b", "d")
 		d.step("end")
 		d.exits(0)
-		c.free()
+		c.checkFree()
 	})
 }
 
-// Who is killed takes its command along, and the next one waits for the TTL.
+// A killed caller's command ends with it, and the next caller gets the lock after the TTL.
 func TestCallersThatAreKilled(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		first := c.nightly()
-		command := c.begun(1)
+		command := c.awaitBegun(1)
 		second := c.nightly()
-		c.waiting("nightly", 1)
-		c.one(1)
+		c.awaitWaiters("nightly", 1)
+		c.checkBegun(1)
 		first.signal(syscall.SIGKILL)
-		c.begun(2)
-		if runs(command.pid) {
-			t.Error("the command of the caller that was killed lives on")
+		c.awaitBegun(2)
+		if isRunning(command.pid) {
+			t.Error("the command of the killed caller is still running")
 		}
-		c.goOn(2) // what the command that was killed had started may take one
+		c.letEnd(2) // a process of the killed command may take one
 		second.exits(0)
-		c.free()
+		c.checkFree()
 	})
 }
 
-// A caller whose renewals have no answer ends its command before the next one begins, which
-// comes from elsewhere.
+// A caller whose renewals get no answer ends its command before the next command begins, which
+// locks in the store without the server.
 func TestCallersWithoutAnswer(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		first := c.nightly()
-		command := c.begun(1)
+		command := c.awaitBegun(1)
 		second := c.start("holdfast", "run", "--quiet", "nightly", "--", "./nightly.sh")
-		c.waiting("nightly", 1)
+		c.awaitWaiters("nightly", 1)
 		c.server.signal(syscall.SIGSTOP)
-		c.begun(2)
-		if runs(command.pid) {
+		c.awaitBegun(2)
+		if isRunning(command.pid) {
 			t.Error("the command outlived the lock")
 		}
 		first.exits(76)
 		c.server.signal(syscall.SIGCONT)
-		c.goOn(1)
+		c.letEnd(1)
 		second.exits(0)
 	})
 }
 
-// all sends a signal to all processes of the session that the run began. A stop has stopped
-// them when it returns.
+// all sends a signal to all processes of the session that the run began. With SIGSTOP it
+// returns when they have stopped.
 func (r *run) all(sig syscall.Signal) {
 	r.Helper()
 	r.until("stopped", func() bool {

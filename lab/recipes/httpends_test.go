@@ -14,37 +14,38 @@ import (
 	"testing"
 )
 
-// A caller exits as its command does, with the number of the signal that killed it.
+// A caller exits with the status of its command, or with the number of the signal that killed
+// it.
 func TestCallersWhoseCommandIsKilled(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		first := c.nightly()
-		c.check(syscall.Kill(c.begun(1).pid, syscall.SIGKILL))
+		c.check(syscall.Kill(c.awaitBegun(1).pid, syscall.SIGKILL))
 		first.exits(128 + int(syscall.SIGKILL))
-		c.free()
+		c.checkFree()
 	})
 }
 
-// A signal ends the command and then the lock, also while the caller waits.
+// A signal ends the command and then releases the lock, or ends the wait of the caller.
 func TestCallersThatAreInterrupted(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		first := c.nightly()
-		command := c.begun(1)
+		command := c.awaitBegun(1)
 		second := c.nightly()
-		c.waiting("nightly", 1)
+		c.awaitWaiters("nightly", 1)
 		second.signal(syscall.SIGTERM)
 		second.exits(128 + int(syscall.SIGTERM))
 		sig := syscall.SIGINT
-		if c.lock == "locked.sh" { // what is started in the background ignores INT
+		if c.lock == "locked.sh" { // background processes ignore INT
 			sig = syscall.SIGTERM
 		}
 		first.signal(sig)
 		first.exits(128 + int(sig))
 		c.dead(command.pid)
-		c.free()
+		c.checkFree()
 	})
 }
 
-// The command knows the fencing token, and who waits sees who holds the lock.
+// The command knows the fencing token, and a waiter prints the holder.
 func TestCallersNameThemselves(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		c.script("nightly.sh", "#!/bin/sh\necho \"$HOLDFAST_TOKEN\" > token\nholdfast status --json nightly > status\n")
@@ -53,42 +54,42 @@ func TestCallersNameThemselves(t *testing.T) {
 			t.Errorf("the command got the token %q", token)
 		}
 		if status := read(t, c.path("status")); strings.Contains(status, `"owner":""`) || strings.Contains(status, `"host":""`) {
-			t.Errorf("nobody can see who holds the lock: %s", status)
+			t.Errorf("the waiter does not print the holder: %s", status)
 		}
 	})
 }
 
-// with starts the caller with another environment.
+// with starts the caller with additional environment variables.
 func (c *calling) with(env ...string) *run {
 	c.Helper()
 	return c.startIn(append(slices.Clone(c.env), env...), c.program[0], c.path(c.use))
 }
 
-// A server that is not there is asked again, and said to be. What is no server is refused. A
-// slash at the end and a proxy change nothing.
+// The callers repeat a request if the server is not available, and print that. They refuse a
+// URL that is not valid. A slash at the end and a proxy change nothing.
 func TestCallersSayWhatIsWrong(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		for _, url := range []string{"http://127.0.0.1:1", "https" + strings.TrimPrefix(c.url, "http")} {
 			r := c.with("HOLDFAST_URL=" + url)
 			c.until("said", func() bool { return strings.Contains(r.printed(), "gives no definite answer") })
 			r.signal(syscall.SIGKILL)
-			r.over()
+			r.awaitEnd()
 		}
 		for _, url := range []string{"ftp://127.0.0.1", "127.0.0.1:4653", "http:///"} {
 			r := c.with("HOLDFAST_URL=" + url)
-			r.over()
+			r.awaitEnd()
 			if r.cmd.ProcessState.Success() || !strings.Contains(r.printed(), "not of the form") {
 				t.Errorf("%s: %v and %q", url, r.cmd.ProcessState, r.printed())
 			}
 		}
 		r := c.with("HOLDFAST_URL="+c.url+"/", "http_proxy=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1")
-		c.begun(1)
-		c.goOn(1)
+		c.awaitBegun(1)
+		c.letEnd(1)
 		r.exits(0)
 	})
 }
 
-// Who is refused for good says why, and asks no more than it has to.
+// A caller that is refused for good prints the reason, and sends no unnecessary request.
 func TestCallersThatAreRefused(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		var authorized, releases atomic.Int32
@@ -108,7 +109,7 @@ func TestCallersThatAreRefused(t *testing.T) {
 		}))
 		t.Cleanup(refusing.Close)
 		r := c.with("HOLDFAST_URL="+refusing.URL, "HOLDFAST_TOKEN=17", "HOLDFAST_SERVER_TOKEN=hf_secret")
-		r.over()
+		r.awaitEnd()
 		if r.cmd.ProcessState.Success() || !strings.Contains(r.printed(), "no right to lock") {
 			t.Errorf("%v and %q", r.cmd.ProcessState, r.printed())
 		}

@@ -14,18 +14,18 @@ import (
 	"testing"
 )
 
-// relay is what stands between callers and a server, and answers by itself at first.
+// relay is between callers and a server, and sends answers of its own at first.
 type relay struct {
 	server string
 	mu     sync.Mutex
 	asked  map[string]int  // requests for each path
-	holds  map[string]bool // the hold IDs in them
+	holds  map[string]bool // hold IDs in requests
 }
 
-// stray are answers of somebody else, or of nobody. Some look as if the lock were granted,
-// and some as if it could not be.
+// stray are answers that are not the server's answer to the request. Some look like a grant,
+// and some like a final refusal.
 var stray = []func(w http.ResponseWriter, answer []byte){
-	func(w http.ResponseWriter, _ []byte) { // that to the request of another holder
+	func(w http.ResponseWriter, _ []byte) { // an answer for another holder
 		const id = "0123456789abcdef01234567"
 		w.Header().Set("Holdfast-Store", id)
 		page(w, http.StatusOK, "application/json", `{"resource": "nightly", "holdId": "`+id+`", "token": 1, "safeForMs": 60000, `+
@@ -48,7 +48,7 @@ var stray = []func(w http.ResponseWriter, answer []byte){
 		w.Header().Set("Location", "http://127.0.0.1:1/")
 		page(w, http.StatusTemporaryRedirect, "text/plain", "")
 	},
-	func(w http.ResponseWriter, answer []byte) { // half of it
+	func(w http.ResponseWriter, answer []byte) { // half of the answer
 		w.Header().Set("Holdfast-Store", "0123456789abcdef01234567")
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 		page(w, http.StatusOK, "application/json", string(answer[:len(answer)-3]))
@@ -63,7 +63,7 @@ func page(w http.ResponseWriter, status int, media, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// ServeHTTP asks the server each time, so that all is applied.
+// ServeHTTP always passes the request on, so that the server applies it.
 func (y *relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -95,8 +95,8 @@ func (y *relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// note returns how the answer is to be: one of stray, or that of the server. Of renewals
-// every second one is answered, for a hold has an end.
+// note chooses the answer to a request: the index of one of stray, or that of the server. Every
+// second renewal gets the server's answer, so that the hold does not end.
 func (y *relay) note(path string, body []byte) int {
 	var q struct {
 		HoldID string
@@ -128,8 +128,7 @@ func (y *relay) times(path string) int {
 	return y.asked[path]
 }
 
-// What is no answer of the server counts for nothing, whatever it says, and the same request
-// is sent again.
+// A caller ignores an answer that is not the server's, and repeats the same request.
 func TestCallersBehindStrayAnswers(t *testing.T) {
 	onCallers(t, func(c *calling) {
 		y := &relay{server: c.url, asked: map[string]int{}, holds: map[string]bool{}}
@@ -137,13 +136,13 @@ func TestCallersBehindStrayAnswers(t *testing.T) {
 		t.Cleanup(front.Close)
 		c.env = append(slices.Clone(c.env), "HOLDFAST_URL="+front.URL)
 		first := c.nightly()
-		c.begun(1)
+		c.awaitBegun(1)
 		if got := y.times("/v1/acquire"); got <= len(stray) { // more if the hold ended before an answer came
 			t.Errorf("asked for the lock %d times, want %d", got, len(stray)+1)
 		}
 		c.until("renewed in spite of it", func() bool { return y.times("/v1/renew") > 6 })
-		c.one(1)
-		c.goOn(1)
+		c.checkBegun(1)
+		c.letEnd(1)
 		first.exits(0)
 		if got := y.times("/v1/release"); got != len(stray)+1 {
 			t.Errorf("asked for the release %d times, want %d", got, len(stray)+1)
@@ -151,6 +150,6 @@ func TestCallersBehindStrayAnswers(t *testing.T) {
 		if len(y.holds) != 1 {
 			t.Errorf("%d hold IDs for one acquisition: %v", len(y.holds), y.holds)
 		}
-		c.free()
+		c.checkFree()
 	})
 }

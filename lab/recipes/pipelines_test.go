@@ -21,7 +21,7 @@ func fromYAML(t *testing.T, name string, into any) {
 	}
 }
 
-// The step runs as on a runner, in the shell of GitHub with the variables of the step.
+// The step runs as on a runner, in GitHub's shell and with the variables of the step.
 func TestGitHub(t *testing.T) {
 	t.Parallel()
 	var workflow struct {
@@ -46,7 +46,7 @@ func TestGitHub(t *testing.T) {
 		s.env = append(s.env, name+"="+value)
 	}
 	s.file("step.sh", 0o600, step.Run)
-	s.waits("deploy", func() *run { return s.start("/bin/bash", "-e", s.path("step.sh")) })
+	s.checkWaits("deploy", func() *run { return s.start("/bin/bash", "-e", s.path("step.sh")) })
 }
 
 func TestGitLab(t *testing.T) {
@@ -56,7 +56,7 @@ func TestGitLab(t *testing.T) {
 	s := set(t)
 	s.command("deploy.sh")
 	s.env = append(s.env, "GITLAB_USER_LOGIN=ada", "CI_PROJECT_PATH=acme/app", "CI_JOB_ID=7")
-	s.waits("deploy", func() *run { return s.sh(strings.Join(pipeline["deploy"].Script, "\n")) })
+	s.checkWaits("deploy", func() *run { return s.sh(strings.Join(pipeline["deploy"].Script, "\n")) })
 }
 
 // The container of the CronJob runs as its manifest says.
@@ -80,10 +80,10 @@ func TestKubernetes(t *testing.T) {
 	s := set(t)
 	s.command("bin/report.sh")
 	command := slices.Concat(c.Command, c.Args)
-	s.skips(func() *run { return s.start(command[0], command[1:]...) }, 0, `"report" is held by`)
+	s.checkSkips(func() *run { return s.start(command[0], command[1:]...) }, 0, `"report" is held by`)
 }
 
-// Whoever reads the files finds nothing wrong with them, and notices a wrong key.
+// The programs that read these files find no error in them, and do report a wrong key.
 func TestFilesAreValid(t *testing.T) {
 	thorough.Test(t, "downloads what checks the files of others")
 	actionlint := []string{"go", "run", "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12", "-shellcheck=", "-pyflakes="}

@@ -20,18 +20,18 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/lab/command"
-	_ "github.com/holdfast-go/holdfast/redislock" // for its URLs
+	_ "github.com/holdfast-go/holdfast/redislock" // registers its URLs
 	_ "github.com/holdfast-go/holdfast/sqlitelock"
 )
 
 const (
-	// patience is how long a test waits for anything, on a machine that is busy.
+	// patience limits how long a test waits on a busy machine.
 	patience = time.Minute
-	// ttl is that of locks whose recipes name none: a test waits for it after a kill.
+	// ttl is the TTL of locks in recipes that set none. A test waits for it after a kill.
 	ttl = "3s"
 )
 
-// holdfastBinary is the folder of the command, which is built once.
+// holdfastBinary builds the command once and returns its folder.
 var holdfastBinary = sync.OnceValues(func() (string, error) {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "holdfast-recipes-*")
@@ -47,12 +47,12 @@ var holdfastBinary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	// What a killed command leaves behind becomes a child of this process, and not of
-	// the machine's first one, so that its end can be seen.
+	// The children of a killed process become children of this one, and not of init, so that
+	// the tests can see their end.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		panic(err)
 	}
-	// Tests wait more than they work.
+	// Tests wait more than they compute.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -63,16 +63,16 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// stage is a machine of the reader's: a folder with commands, and a store.
+// stage is a machine of the reader: a folder with commands, and a store.
 type stage struct {
 	*testing.T
-	dir   string // where commands run, and their HOME
+	dir   string // working folder of commands, and their HOME
 	bin   string // the first folder of PATH: holdfast, and stand-ins
 	store string
 	env   []string
 }
 
-// set makes a stage. Its store is a file unless another is named.
+// set returns a stage. Its store is a file unless another one is given.
 func set(t *testing.T, store ...string) *stage {
 	t.Helper()
 	built, err := holdfastBinary()
@@ -106,17 +106,17 @@ func (s *stage) file(name string, mode os.FileMode, text string) {
 	s.Helper()
 	s.check(os.MkdirAll(filepath.Dir(s.path(name)), 0o755))
 	s.check(os.WriteFile(s.path(name), []byte(text), mode))
-	s.check(os.Chmod(s.path(name), mode)) // whatever the umask
+	s.check(os.Chmod(s.path(name), mode)) // independent of the umask
 }
 
-// script is a file that can be run.
+// script writes an executable file.
 func (s *stage) script(name, text string) {
 	s.Helper()
 	s.file(name, 0o755, text)
 }
 
-// command is a command of the reader's. It notes that it begins, waits until it is let
-// go or gets a signal that asks it to end, and notes that.
+// command writes a command of the reader. It records its start, waits until letEnd lets it end
+// or a signal asks it to, and records that.
 func (s *stage) command(name string) {
 	s.Helper()
 	s.script(name, fmt.Sprintf(`#!/bin/sh
@@ -128,14 +128,14 @@ echo "end $$ $0" >> %[1]s
 `, s.path("journal"), s.path("gate")))
 }
 
-// event is a line that a command wrote: what happened, to which process.
+// event is a line that a command wrote to the journal.
 type event struct {
 	what string
 	pid  int
-	args string // of its command line
+	args string // its command line
 }
 
-// events are those of a kind so far.
+// events returns the events of a kind so far.
 func (s *stage) events(what string) []event {
 	s.Helper()
 	var found []event
@@ -151,7 +151,7 @@ func (s *stage) events(what string) []event {
 	return found
 }
 
-// until polls.
+// until polls until done returns true, or ends the test.
 func (s *stage) until(what string, done func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
@@ -161,25 +161,25 @@ func (s *stage) until(what string, done func() bool) {
 	}
 }
 
-// begun waits until n commands have begun, and returns the last.
-func (s *stage) begun(n int) event {
+// awaitBegun waits until n commands have begun, and returns the start of the nth.
+func (s *stage) awaitBegun(n int) event {
 	s.Helper()
 	s.until(fmt.Sprint(n, " commands begun"), func() bool { return len(s.events("begin")) >= n })
 	return s.events("begin")[n-1]
 }
 
-// goOn lets n commands end, now or when they begin.
-func (s *stage) goOn(n int) {
+// letEnd lets n commands end, now or when they begin.
+func (s *stage) letEnd(n int) {
 	s.Helper()
-	gate, err := os.OpenFile(s.path("gate"), os.O_RDWR, 0) // one that can be read and written at once waits for nobody
+	gate, err := os.OpenFile(s.path("gate"), os.O_RDWR, 0) // opened for reading too, so that opening the pipe does not block
 	s.check(err)
-	s.Cleanup(func() { gate.Close() }) // what was written is gone when nobody has it open
+	s.Cleanup(func() { gate.Close() }) // a pipe loses its content when nobody has it open
 	_, err = gate.Write(make([]byte, n))
 	s.check(err)
 }
 
-// waiting waits until n wait for the resource.
-func (s *stage) waiting(resource string, n int) {
+// awaitWaiters waits until the resource has n waiters.
+func (s *stage) awaitWaiters(resource string, n int) {
 	s.Helper()
 	client, err := holdfast.Open(s.Context(), s.store, nil)
 	s.check(err)
@@ -194,15 +194,15 @@ func (s *stage) waiting(resource string, n int) {
 	})
 }
 
-// run is something that a recipe started.
+// run is a process that a recipe started.
 type run struct {
 	*stage
 	cmd   *exec.Cmd
-	out   string // the file with what it printed
+	out   string // the file with its output
 	ended chan struct{}
 }
 
-// start starts a program in the folder of the stage. It has no terminal.
+// start starts a program in the folder of the stage, without a terminal.
 func (s *stage) start(program string, args ...string) *run {
 	s.Helper()
 	return s.startIn(s.env, program, args...)
@@ -224,7 +224,7 @@ func (s *stage) startIn(env []string, program string, args ...string) *run {
 	s.check(cmd.Start())
 	r := &run{stage: s, cmd: cmd, out: out.Name(), ended: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // its state says the rest
+		_ = cmd.Wait() // ProcessState has the result
 		close(r.ended)
 	}()
 	s.Cleanup(func() {
@@ -239,14 +239,14 @@ func (s *stage) startIn(env []string, program string, args ...string) *run {
 	return r
 }
 
-// sh starts the lines in a shell, which stops at the first that fails.
+// sh runs the lines in a shell, which stops at the first line that fails.
 func (s *stage) sh(lines string) *run {
 	s.Helper()
 	return s.start("/bin/sh", "-ec", lines)
 }
 
-// over waits for the end.
-func (r *run) over() {
+// awaitEnd waits for the end.
+func (r *run) awaitEnd() {
 	r.Helper()
 	select {
 	case <-r.ended:
@@ -255,10 +255,10 @@ func (r *run) over() {
 	}
 }
 
-// exits waits for the end and wants the status, 128 and n for a death by signal n.
+// exits waits for the end and checks the status: 128+n if signal n killed the process.
 func (r *run) exits(want int) {
 	r.Helper()
-	r.over()
+	r.awaitEnd()
 	got := r.cmd.ProcessState.ExitCode()
 	if ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
 		got = 128 + int(ws.Signal())
@@ -279,8 +279,8 @@ func (r *run) signal(sig syscall.Signal) {
 	r.check(r.cmd.Process.Signal(sig))
 }
 
-// killed kills the wrapper of a command, and waits until the command is dead.
-func (s *stage) killed(command event) {
+// killWrapper kills the holdfast run around a command, and waits until the command is dead.
+func (s *stage) killWrapper(command event) {
 	s.Helper()
 	guard := command.pid
 	for comm := ""; comm != "holdguard\n"; {
@@ -295,10 +295,10 @@ func (s *stage) killed(command event) {
 
 func (s *stage) dead(pid int) {
 	s.Helper()
-	s.until(fmt.Sprint(pid, " dead"), func() bool { return !runs(pid) })
+	s.until(fmt.Sprint(pid, " dead"), func() bool { return !isRunning(pid) })
 }
 
-// parent is 0 for a process that is no more.
+// parent returns the parent of a process, or 0 if the process is gone.
 func parent(pid int) int {
 	f := stat(pid)
 	if len(f) < 2 {
@@ -308,13 +308,14 @@ func parent(pid int) int {
 	return n
 }
 
-// runs reports whether the process runs. One that nobody has waited for does not.
-func runs(pid int) bool {
+// isRunning reports whether the process runs. A zombie does not.
+func isRunning(pid int) bool {
 	f := stat(pid)
 	return len(f) > 0 && f[0] != "Z" && f[0] != "X"
 }
 
-// stat returns what proc(5) has of the process, from its state on.
+// stat returns the fields of the process in /proc/PID/stat (see proc(5)), beginning with its
+// state.
 func stat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -324,14 +325,14 @@ func stat(pid int) []string {
 	return strings.Fields(rest)
 }
 
-// commandOf reports whether the process still is a command of a stage, and not another
-// one that got its ID.
+// commandOf reports whether the process is still a command of a stage, and not another process
+// with the same ID.
 func commandOf(pid int) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && strings.HasPrefix(string(line), "/bin/sh\x00")
 }
 
-// tool is the path of a program. Without it the test is skipped.
+// tool returns the path of a program. Without the program it skips the test.
 func (s *stage) tool(name string) string {
 	s.Helper()
 	path, err := exec.LookPath(name)
@@ -341,8 +342,8 @@ func (s *stage) tool(name string) string {
 	return path
 }
 
-// one wants that the command that has begun is the only one.
-func (s *stage) one(n int) {
+// checkBegun checks that n commands have begun, so that no other command runs.
+func (s *stage) checkBegun(n int) {
 	s.Helper()
 	begun, ended := len(s.events("begin")), len(s.events("end"))+len(s.events("signal"))
 	if begun != n {
@@ -350,46 +351,45 @@ func (s *stage) one(n int) {
 	}
 }
 
-// waits wants of something that waits for the lock of the resource: two are started,
-// and one runs at a time; if the first is killed in the middle, its command ends before
-// the second's begins.
-func (s *stage) waits(resource string, start func() *run) {
+// checkWaits tests a recipe that waits for the lock of the resource: of two runs one works at a
+// time, and if a run is killed, its command ends before the next command begins.
+func (s *stage) checkWaits(resource string, start func() *run) {
 	s.Helper()
 	first := start()
-	command := s.begun(1)
+	command := s.awaitBegun(1)
 	second := start()
-	s.waiting(resource, 1)
-	s.one(1)
-	s.goOn(1)
+	s.awaitWaiters(resource, 1)
+	s.checkBegun(1)
+	s.letEnd(1)
 	first.exits(0)
-	s.begun(2)
+	s.awaitBegun(2)
 	if ended := s.events("end"); len(ended) != 1 || ended[0].pid != command.pid {
 		s.Errorf("ended: %v; the second began before the first, %v, had", ended, command)
 	}
 	third := start()
-	s.waiting(resource, 1)
-	s.killed(s.events("begin")[1])
-	second.over()
-	s.begun(3)
-	s.goOn(1)
+	s.awaitWaiters(resource, 1)
+	s.killWrapper(s.events("begin")[1])
+	second.awaitEnd()
+	s.awaitBegun(3)
+	s.letEnd(1)
 	third.exits(0)
-	s.one(3)
+	s.checkBegun(3)
 }
 
-// skips wants of something that does not wait: while one runs another exits with the
-// status, and prints only what is said; after a kill it runs again.
-func (s *stage) skips(start func() *run, status int, says string) {
+// checkSkips tests a recipe that does not wait: a second run at the same time exits with the status
+// and prints only what says contains; after a kill the recipe runs again.
+func (s *stage) checkSkips(start func() *run, status int, says string) {
 	s.Helper()
 	first := start()
-	command := s.begun(1)
+	command := s.awaitBegun(1)
 	second := start()
 	second.exits(status)
 	if got := second.printed(); says == "" && got != "" || !strings.Contains(got, says) {
-		s.Errorf("a run that is skipped printed %q, want %q", got, says)
+		s.Errorf("a skipped run printed %q, want %q", got, says)
 	}
-	s.one(1)
-	s.killed(command)
-	first.over()
+	s.checkBegun(1)
+	s.killWrapper(command)
+	first.awaitEnd()
 	s.until("begun after a kill", func() bool {
 		again := start()
 		s.until("begun or skipped", func() bool {
@@ -402,6 +402,6 @@ func (s *stage) skips(start func() *run, status int, says string) {
 		})
 		return len(s.events("begin")) == 2
 	})
-	s.goOn(1)
+	s.letEnd(1)
 	s.until("ended", func() bool { return len(s.events("end")) == 1 })
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// unit is a unit file: the values of each key, in order.
+// unit parses a unit file: the values of each key, in order.
 func unit(text string) map[string][]string {
 	values := make(map[string][]string)
 	for line := range strings.Lines(text) {
@@ -25,8 +25,8 @@ func unit(text string) map[string][]string {
 	return values
 }
 
-// service starts what a service starts, as systemd would: without a HOME, and with its
-// credentials in a folder. The store is named by the unit alone.
+// service returns functions that start and stop a service as systemd does: without HOME, and
+// with its credentials in a folder. Only the unit names the store.
 func (s *stage) service(name string) (start func() *run, stop func(*run)) {
 	s.Helper()
 	u := unit(s.here(recipe(s.T, name)))
@@ -44,7 +44,7 @@ func (s *stage) service(name string) (start func() *run, stop func(*run)) {
 		s.Fatalf("KillMode=%s", kill)
 	}
 	return func() *run { return s.startIn(env, command[0], command[1:]...) },
-		func(r *run) { r.signal(syscall.SIGTERM) } // KillMode=mixed: the first process alone
+		func(r *run) { r.signal(syscall.SIGTERM) } // KillMode=mixed: the first process only
 }
 
 func TestTimer(t *testing.T) {
@@ -54,13 +54,13 @@ func TestTimer(t *testing.T) {
 	start, stop := s.service("report.service")
 	u := unit(recipe(t, "report.service"))
 	if !slices.Equal(u["SuccessExitStatus"], []string{"75"}) {
-		t.Errorf("a run that is skipped is no success: %q", u)
+		t.Errorf("a skipped run is not a success: %q", u)
 	}
-	s.skips(start, 75, `"report" is held by`)
+	s.checkSkips(start, 75, `"report" is held by`)
 	last := start()
-	command := s.begun(3)
+	command := s.awaitBegun(3)
 	stop(last)
-	last.exits(128 + int(syscall.SIGTERM)) // which systemd takes for a clean end
+	last.exits(128 + int(syscall.SIGTERM)) // for systemd a clean end
 	if asked := s.events("signal"); len(asked) != 1 || asked[0].pid != command.pid {
 		t.Errorf("the command got these signals: %v, want one", asked)
 	}
@@ -72,22 +72,22 @@ func TestStandby(t *testing.T) {
 	s.command("bin/scheduler")
 	start, stop := s.service("scheduler.service")
 	first, second := start(), start()
-	s.begun(1)
-	s.waiting("scheduler", 1)
-	s.one(1)
+	s.awaitBegun(1)
+	s.awaitWaiters("scheduler", 1)
+	s.checkBegun(1)
 	one, other := first, second
 	if parent(parent(s.events("begin")[0].pid)) != first.cmd.Process.Pid {
 		one, other = second, first
 	}
 	stop(one)
 	one.exits(128 + int(syscall.SIGTERM))
-	s.begun(2)
+	s.awaitBegun(2)
 	stop(other)
 	other.exits(128 + int(syscall.SIGTERM))
-	s.one(2)
+	s.checkBegun(2)
 }
 
-// systemd finds nothing wrong with the units. Programs that it would start must exist.
+// systemd finds no error in the units. The programs that they start must exist.
 func TestUnits(t *testing.T) {
 	s := set(t)
 	analyze := s.tool("systemd-analyze")
@@ -115,10 +115,10 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// packaged has the units that the packages install.
+// packaged is the folder of the units that the packages install.
 const packaged = "../../cmd/holdfast/packaging/systemd"
 
-// systemd finds nothing wrong with the units of the server.
+// systemd finds no error in the units of the server.
 func TestServerUnits(t *testing.T) {
 	s := set(t)
 	analyze := s.tool("systemd-analyze")
@@ -133,8 +133,8 @@ func TestServerUnits(t *testing.T) {
 	}
 }
 
-// What the unit of the server starts serves the locks of the store that it names, and tells
-// systemd when it is ready and when it ends. Its folders are those of the stage here.
+// The command in the server's unit serves the locks of the store that the unit names, and
+// notifies systemd when it is ready and when it ends. Its folders are in the stage.
 func TestServerOfTheUnit(t *testing.T) {
 	t.Parallel()
 	s := set(t)
