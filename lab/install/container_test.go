@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// The steps of the Dockerfile make an image that works. There may be no Docker here, so
-// the test follows them itself: this machine is the image that builds, with the
-// repository as /src and a folder of the test as /out.
+// The steps of the Dockerfile make a working image. The test does not need Docker. It follows
+// the steps itself: this machine is the build image, with the repository as /src and a folder
+// of the test as /out.
 func TestContainer(t *testing.T) {
 	if os.Getenv("HOLDFAST_PACKAGES") == "" {
 		t.Skip("builds the command: make packages-check")
@@ -39,7 +39,7 @@ func TestContainer(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", line, err, text)
 			}
 		case "COPY":
-			if rest != ". ." { // all of the repository into /src
+			if rest != ". ." { // the whole repository into /src
 				copyStep(t, r, out, strings.Fields(rest))
 			}
 		case "ENV":
@@ -70,7 +70,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// copyStep copies one file or an empty folder from the image that builds.
+// copyStep copies a file or an empty folder from the build image.
 func copyStep(t *testing.T, r *root, out string, args []string) {
 	t.Helper()
 	owner := "0:0"

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A Debian (of the release that this machine has) with nothing but its essential packages
-// and the deb runs the first example of the README, as a user who is not root.
+// On a Debian of this machine's release, with only the essential packages and the deb, a user
+// without rights can run the first example of the README.
 func TestReadmeOnDebian(t *testing.T) {
 	deb := oneFile(t, "holdfast_*_amd64.deb")
 	need(t, "mmdebstrap")
@@ -63,7 +63,7 @@ func TestReadmeOnDebian(t *testing.T) {
 	}
 }
 
-// firstExample returns the commands of the first example in the README, in two
+// firstExample returns the commands of the first example in the README, for each of its two
 // terminals.
 func firstExample(t *testing.T) (first string, second []string) {
 	t.Helper()

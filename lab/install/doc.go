@@ -1,3 +1,4 @@
-// Package install tests what a release offers to install, as make packages makes it:
-// each package in an empty root, as a user who is not root.
+// Package install tests the packages that make packages builds: it installs each in an empty
+// root and runs holdfast there as a user without rights. Run it with make packages-check. The
+// package has tests only.
 package install

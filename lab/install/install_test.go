@@ -36,8 +36,8 @@ func TestRPM(t *testing.T) {
 	rpm := oneFile(t, "holdfast-*.x86_64.rpm")
 	need(t, "rpm2cpio", "cpio")
 	r := newRoot(t)
-	// rpm2cpio exits with 1 for packages of nfpm, which do not note the size of what is
-	// packed; cpio detects a short archive itself.
+	// rpm2cpio exits with 1 for packages of nfpm, which do not contain the size of the payload;
+	// cpio detects a short archive itself.
 	r.unpack(`{ rpm2cpio "$1" || true; } | cpio --extract --no-absolute-filenames --make-directories --quiet`, rpm)
 	r.works("/usr/bin/holdfast")
 	r.has("usr/share/man/man1/holdfast.1.gz", ".TH HOLDFAST 1")
@@ -92,8 +92,8 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// Every program that links Holdfast, and every guard, pays for what its packages do when
-// they are initialized. Memory stands for time here, because it is the same in each run.
+// Every program that links Holdfast, and every guard, pays for the initialization of its
+// packages. The test measures memory instead of time, because memory is the same in each run.
 func TestStart(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), binary(t), "version")
 	cmd.Env = []string{"GODEBUG=inittrace=1"}
@@ -145,7 +145,7 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// The bill of materials names every module that is linked.
+// The bill of materials names every linked module.
 func TestSBOM(t *testing.T) {
 	content, err := os.ReadFile(oneFile(t, "holdfast_*_linux_amd64.cdx.json"))
 	if err != nil {

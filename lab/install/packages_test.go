@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// oneFile returns the only file of the packages that the pattern matches.
+// oneFile returns the only file of the packages that matches the pattern.
 func oneFile(t *testing.T, pattern string) string {
 	t.Helper()
 	files := packages(t, pattern)
@@ -18,8 +18,8 @@ func oneFile(t *testing.T, pattern string) string {
 	return files[0]
 }
 
-// packages returns the files of the packages that the pattern matches. Without packages
-// it skips the test.
+// packages returns the files of the packages that match the pattern. Without packages it skips
+// the test.
 func packages(t *testing.T, pattern string) []string {
 	t.Helper()
 	dir := os.Getenv("HOLDFAST_PACKAGES")

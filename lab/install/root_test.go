@@ -42,8 +42,8 @@ func newRoot(t *testing.T) *root {
 	return r
 }
 
-// command returns a program in the root, as the user, in a PID namespace of its own: all
-// that it starts ends with it.
+// command returns a program in the root, run by the user in a PID namespace of its own: all
+// processes that it starts end with it.
 func (r *root) command(user string, args ...string) *exec.Cmd {
 	chroot, err := exec.LookPath("chroot")
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *root) command(user string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// output returns what a program in the root writes. It must exit with 0.
+// output returns the output of a program in the root. The program must exit with 0.
 func (r *root) output(args ...string) string {
 	r.t.Helper()
 	const nobody = "65534:65534"
@@ -68,7 +68,7 @@ func (r *root) output(args ...string) string {
 	return string(out)
 }
 
-// works tests the command in the root, where it is the only program.
+// works tests the command in a root without other programs.
 func (r *root) works(holdfast string) {
 	r.t.Helper()
 	version := r.output(holdfast, "version")
@@ -81,8 +81,8 @@ func (r *root) works(holdfast string) {
 	}
 }
 
-// oneDate tests that all files in the root below the folder have the same date, that
-// of the commit that they were made of.
+// oneDate tests that all files below the folder have the date of the commit from which they
+// were built.
 func (r *root) oneDate(folder string) {
 	r.t.Helper()
 	content, err := os.ReadFile(oneFile(r.t, "metadata.json"))

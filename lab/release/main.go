@@ -1,8 +1,8 @@
-// Command release makes a release in a clone of the repository and proves it
-// before anybody sees it: it drops the replaces of local modules, sets their
-// versions in lock step, tags each module, and then installs the tags in empty
-// folders, as users will. It never pushes and never touches the working tree;
-// without -check, its last act is to fetch the tags into the repository.
+// Command release makes a release in a clone of the repository and proves it there (make
+// release, make release-check). It drops the replaces of local modules, sets the versions of
+// all modules to the same one, tags each module, and installs the tags in empty folders as
+// users do. It never pushes and never changes the working tree. Without -check, its last step
+// fetches the tags into the repository.
 package main
 
 import (
@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// versions are those that the module paths can have: from v2 on, a path would
-// have to end in /v2.
+// versions are the versions that the module paths allow: from v2 on, a path would have to end
+// in /v2.
 var versions = regexp.MustCompile(`^v[01]\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?$`)
 
 func run(ctx context.Context, check bool, version string) error {
@@ -92,7 +92,7 @@ func (r *release) keep(ctx context.Context) error {
 	return nil
 }
 
-// cloneHead clones what is committed; nothing else can be released.
+// cloneHead clones the committed state; nothing else can be released.
 func (r *release) cloneHead(ctx context.Context) error {
 	changed, err := modules.Output(ctx, r.root, "git", "status", "--porcelain")
 	if err != nil {

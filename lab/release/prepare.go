@@ -14,22 +14,22 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// home is the prefix of all our module paths. Nothing below it may come from a
-// proxy, nor be asked of the checksum database: the version does not exist yet.
+// home is the prefix of the paths of all modules here. They must not be requested from a proxy
+// or from the checksum database, because the version does not exist there yet.
 const home = "github.com/holdfast-go"
 
-// release is one release in the making.
+// release is a release that is being made.
 type release struct {
-	root    string // the checkout, only read
+	root    string // the checkout, which is only read
 	tmp     string
 	repo    string // the clone in which the tags are made
 	version string
 
 	all      []modules.Module
-	released []modules.Module // each after those that it needs
+	released []modules.Module // each after the modules that it requires
 }
 
-// clone fills repo and finds the modules.
+// clone makes the clone and finds the modules.
 func (r *release) clone(ctx context.Context) error {
 	if _, err := modules.Output(ctx, r.root, "git", "clone", "--quiet", "--no-tags", r.root, r.repo); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (r *release) findModules(ctx context.Context) error {
 	return nil
 }
 
-// copyWorkingTree clones the repository, puts the files of the working tree in
-// the place of what is committed, and commits that in the clone.
+// copyWorkingTree clones the repository, replaces the committed files with the working tree,
+// and commits that in the clone.
 func (r *release) copyWorkingTree(ctx context.Context) error {
 	if _, err := modules.Output(ctx, r.root, "git", "clone", "--quiet", "--no-tags", "--no-checkout", r.root, r.repo); err != nil {
 		return err
@@ -88,8 +88,8 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, info.Mode().Perm())
 }
 
-// tag makes one commit for all go.mod files and one for the sums of each module
-// that needs another, for those are known only when that other has its tag.
+// tag makes one commit for all go.mod files, and one for the go.sum of each module that
+// requires another one: its sums are known only after the other one is tagged.
 func (r *release) tag(ctx context.Context) error {
 	for _, m := range r.all {
 		var edits []string
@@ -151,12 +151,12 @@ func (r *release) commit(ctx context.Context, message string) error {
 	return err
 }
 
-// cache is where the go command puts what it makes of the tags: below it lies a
-// file tree with the layout of a module proxy.
+// cache returns the module cache for the tags. Its download folder has the layout of a module
+// proxy.
 func (r *release) cache() string { return filepath.Join(r.tmp, "made") }
 
-// fromTags runs a go command that takes our modules from the clone's tags, by
-// the very way on which it would take them from the published repository.
+// fromTags runs a go command that gets the modules here from the clone's tags, in the same way
+// as from the published repository.
 func (r *release) fromTags(ctx context.Context, cmd *exec.Cmd) error {
 	proxies, err := r.othersProxies(ctx)
 	if err != nil {
@@ -175,8 +175,8 @@ func (r *release) fromTags(ctx context.Context, cmd *exec.Cmd) error {
 	return err
 }
 
-// othersProxies is the GOPROXY for other people's modules: first what was
-// downloaded before, then the configured one.
+// othersProxies returns the GOPROXY for modules of other projects: first the local module
+// cache, then the configured one.
 func (r *release) othersProxies(ctx context.Context) (string, error) {
 	out, err := modules.Output(ctx, r.root, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {

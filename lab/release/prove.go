@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// program is what a user of the library may write first.
+// program is a first program of a user of the library.
 //
 //go:embed testdata/program/main.go
 var program []byte
 
-// prove uses the release as two users do, each from an empty folder and with an
-// empty module cache: one installs the command, one writes a program.
+// prove uses the release like two users, each with an empty folder and an empty module cache:
+// one installs the command, and one writes a program.
 func (r *release) prove(ctx context.Context) error {
 	if err := r.proveCommand(ctx); err != nil {
 		return err
@@ -92,9 +92,9 @@ func (r *release) emptyFolder(name string) (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// asUser runs a command of somebody who has the release from a proxy, and who has
-// nothing else: where the go command finds the root module in its cache, it does
-// not look further for a module below it.
+// asUser runs a command as a user who has only the proxy with the release. It starts with an
+// empty module cache: if the go command finds the root module there, it does not look for a
+// module below it.
 func (r *release) asUser(ctx context.Context, dir, name string, args ...string) (string, error) {
 	others, err := r.othersProxies(ctx)
 	if err != nil {

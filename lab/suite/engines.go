@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// engines is a process that starts servers for tests, once for all modules, when one of
-// them asks.
+// engines is a process that starts servers for the tests of all modules. It starts a server
+// when a test asks for one.
 type engines struct {
-	started chan struct{} // closed when the variable is set by which tests find it
+	started chan struct{} // closed when HOLDFAST_TEST_ENGINES is set, or start has failed
 	err     error
 	alive   io.Closer
 	cmd     *exec.Cmd
 }
 
-// goStartEngines starts to start it: it has to be compiled.
+// goStartEngines compiles and starts the process in the background.
 func goStartEngines(ctx context.Context, root string) *engines {
 	e := &engines{started: make(chan struct{})}
 	go func() {
@@ -32,18 +32,18 @@ func goStartEngines(ctx context.Context, root string) *engines {
 	return e
 }
 
-// wait returns when tests that ask for servers can begin.
+// wait returns when tests that need servers can begin.
 func (e *engines) wait() error {
 	<-e.started
 	return e.err
 }
 
-// stop ends the process and its servers; so does the end of this process.
+// stop ends the process and its servers. They also end with this process.
 func (e *engines) stop() {
 	<-e.started
 	if e.cmd != nil {
 		e.alive.Close()
-		e.cmd.Wait() //nolint:errcheck // its servers are gone in any case
+		e.cmd.Wait() //nolint:errcheck // its servers end in any case
 	}
 }
 
@@ -51,7 +51,7 @@ func (e *engines) start(ctx context.Context, root string) error {
 	up := filepath.Join(root, ".cache", "engines", "up")
 	dir := filepath.Join(root, "lab")
 	if missing, err := missingDependencies(ctx, dir); missing != "" || err != nil {
-		return err // what is missing is told when the tests are to be run
+		return err // missing dependencies are reported when the tests are to run
 	}
 	if _, err := modules.Output(ctx, dir, "go", "build", "-o", up, "./engines/up"); err != nil {
 		return err

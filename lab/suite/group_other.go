@@ -7,9 +7,8 @@ import (
 	"os/exec"
 )
 
-// group leaves the command as it is: where there are no process groups, what it has
-// started may outlive it.
+// group leaves the command as it is: without process groups, its descendants may outlive it.
 func group(context.Context, *exec.Cmd) (ended func()) { return func() {} }
 
-// processorTime is not known there.
+// processorTime is not available on this system.
 func processorTime() string { return "" }

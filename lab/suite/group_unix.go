@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// patience is what tests have to end.
+// patience is the time that tests have to end after a signal.
 var patience = 10 * time.Second
 
-// group makes the command and all that it starts end with its context: go test
-// starts the tests' binaries, and these start servers and commands. They are told
-// to end, and killed ten seconds later. The function it returns is called at the end.
+// group makes the command and its descendants end with ctx: go test starts the test binaries,
+// and these start servers and commands. They get a signal, and are killed after ten seconds.
+// Call ended when the command has ended.
 func group(ctx context.Context, cmd *exec.Cmd) (ended func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = patience
 	return func() {
 		if ctx.Err() != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // most often nothing is left
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // usually nothing is left
 		}
 	}
 }
 
-// processorTime says how much of it the commands took that have ended, with what they
-// started and waited for.
+// processorTime returns a text with the processor time of the ended commands, and of the
+// descendants that they have waited for.
 func processorTime() string {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err != nil {

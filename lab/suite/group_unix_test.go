@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// What runs the tests ends with the suite, and so do the tests, also those that ignore
-// signals.
+// The test process and the tests end with the suite, also tests that ignore signals.
 func TestTestsEndWithTheSuite(t *testing.T) {
 	was := patience
 	defer func() { patience = was }()
@@ -40,7 +39,7 @@ func endsWithTheSuite(t *testing.T) {
 	}()
 	var text []byte
 	ask.Until(t, "the test begins", func() bool {
-		text, _ = os.ReadFile(file) // there is none before
+		text, _ = os.ReadFile(file) // the file does not exist before
 		return len(text) > 0
 	})
 	pid, err := strconv.Atoi(string(text))
@@ -49,7 +48,7 @@ func endsWithTheSuite(t *testing.T) {
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want that it was cancelled", err)
+		t.Errorf("got %v, want a cancelled context", err)
 	}
 	ask.Until(t, "the test is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }

@@ -1,17 +1,19 @@
-// Command suite runs the tests of every module in its own folder. It prints a line for
-// each package as it ends, and now and then what it waits for. It ends with what was
-// skipped, by name, with the commands that repeat what failed, and with counts.
+// Command suite runs the tests of all modules, each in its own folder (make test, make
+// thorough, make stress). It prints a line for each package that ends and, from time to time,
+// what is still running. At the end it lists the skipped tests, the commands that repeat the
+// failed tests, and the counts.
 //
 //	suite test [-packages EXPR] [FLAG…]    all tests but the thorough ones, of the folders that match; the flags go to go test
 //	suite all [-packages EXPR] [FLAG…]     all tests
 //	suite stress [FLAG…]                   tests many times under load
 //
-// It needs nothing but Go and git, so that the first command in a fresh clone
-// is also the only one. HOLDFAST_REQUIRE, a list with commas, turns what would
-// be skipped into a failure: "race" (the race detector) and "modules" (the
-// modules' dependencies) are its words; the tests of stores know more.
+// It needs only Go and git, so that it works in a fresh clone. HOLDFAST_REQUIRE is a list with
+// commas of what must not be missing: a test that lacks it fails instead of being skipped. The
+// suite itself knows the words "race" (the race detector) and "modules" (the dependencies of
+// the modules); the tests of stores know more.
 //
-// The servers that tests need are started once, for all modules, when a test asks.
+// The servers that tests need are started once for all modules, when the first test asks for
+// one.
 package main
 
 import (
@@ -35,13 +37,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/need"
 )
 
-// limit is how long the tests of one package may take: those of the command run on
-// every server.
+// limit is the time-out for the tests of one package. The tests of the command take longest,
+// because they run on every server.
 const limit = "30m"
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+	if !signal.Ignored(syscall.SIGHUP) { // unless nohup ignores it
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
@@ -75,22 +77,21 @@ func suite(ctx context.Context, args []string) error {
 		}
 		return run(ctx, false, folders, args)
 	}
-	return fmt.Errorf("%q is none of test, all and stress", name)
+	return fmt.Errorf("%q: want test, all or stress", name)
 }
 
 var (
 	everywhere = regexp.MustCompile("")
-	// heavy are modules whose tests compile libraries for minutes. A quick run leaves
-	// them out.
+	// heavy are modules whose tests compile libraries for minutes. make test leaves them out.
 	heavy = []string{"metrics/otelholdfast", "metrics/promholdfast", "lab/adapters", "lab/browser", "lab/observe"}
-	// shared matches folders in which goroutines share state. A quick run uses the race
-	// detector, which makes tests several times as slow, only there: behind the other
-	// tests a server decides, and the code that asks it is the same.
+	// shared matches folders in which goroutines share state. make test uses the race detector,
+	// which makes tests several times as slow, only there. Elsewhere the concurrency is in the
+	// server, and the code of the clients is the same.
 	shared = regexp.MustCompile(`^(\.|adapt|driver|fence|httplock|internal|memlock|metrics/observe|server|sqlitelock)(/|$)`)
 )
 
-// run runs the tests of the folders that match, in all modules. A quick run does with
-// less where little is lost.
+// run runs the tests of matching folders in all modules. A quick run leaves out checks that
+// rarely find anything.
 func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string) error {
 	root, err := modules.Root(ctx)
 	if err != nil {
@@ -113,7 +114,7 @@ func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string)
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go r.waits(ctx)
+	go r.printProgress(ctx)
 	var jobs []job
 	var chosen atomic.Int32
 	slices.SortStableFunc(all, func(a, b modules.Module) int { return rank(a) - rank(b) })
@@ -130,7 +131,7 @@ func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string)
 			if err != nil {
 				return err
 			}
-			if m.Dir != "." { // which needs no server
+			if m.Dir != "." { // the root module needs no server
 				if err := engines.wait(); err != nil {
 					return fmt.Errorf("starting servers: %w", err)
 				}
@@ -174,7 +175,7 @@ func run(ctx context.Context, quick bool, folders *regexp.Regexp, args []string)
 	return nil
 }
 
-// rank is when a module begins: what says most first, then what takes longest.
+// rank orders modules: the most informative tests come first, then the longest.
 func rank(m modules.Module) int {
 	order := []string{".", "pglock/integration", "cmd/holdfast", "eslock/integration", "lab", "sqlitelock"}
 	if i := slices.Index(order, m.Dir); i >= 0 {
@@ -183,11 +184,11 @@ func rank(m modules.Module) int {
 	return len(order)
 }
 
-// job is one of the runs of go test.
+// job is a run of go test.
 type job func(ctx context.Context) error
 
-// runJobs runs all of them, or those before one of them returns an error. Some run
-// together: many tests wait most of their time.
+// runJobs runs jobs until one returns an error. Some run at the same time, because many tests
+// wait most of the time.
 func runJobs(ctx context.Context, together int, jobs []job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -213,8 +214,7 @@ func runJobs(ctx context.Context, together int, jobs []job) error {
 	return context.Cause(ctx)
 }
 
-// packagesOf downloads what a module needs, and returns those of its packages that have
-// tests.
+// packagesOf downloads the dependencies of a module, and returns its packages with tests.
 func packagesOf(ctx context.Context, r *report, root string, m modules.Module) ([]string, error) {
 	dir := filepath.Join(root, m.Dir)
 	missing, err := missingDependencies(ctx, dir)
@@ -227,26 +227,26 @@ func packagesOf(ctx context.Context, r *report, root string, m modules.Module) (
 	return tested(ctx, root, m)
 }
 
-// tested are the packages of a module that have tests.
+// tested returns the packages of a module that have tests.
 func tested(ctx context.Context, root string, m modules.Module) ([]string, error) {
 	list, err := modules.Output(ctx, filepath.Join(root, m.Dir), "go", "list", "-f",
 		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
 	return strings.Fields(list), err
 }
 
-// folderOf is where a package of the module is, below the root.
+// folderOf returns the folder of a package in the module, below the root.
 func folderOf(m modules.Module, pkg string) string {
 	return path.Join(m.Dir, strings.TrimPrefix(pkg, m.Path))
 }
 
-// testModule runs go test for packages of a module, in its folder.
+// testModule runs go test for packages of a module, in the module's folder.
 func testModule(ctx context.Context, r *report, root string, m modules.Module, args, packages []string) error {
 	if len(packages) == 0 {
 		return nil
 	}
 	test := modules.Command(ctx, filepath.Join(root, m.Dir), "go",
 		slices.Concat([]string{"test", "-json", "-vet=off", "-timeout", limit}, packages, args)...)
-	// The race detector lets each program sleep for a second before it ends.
+	// By default, a program with the race detector sleeps for a second before it ends.
 	test.Env = append(test.Env, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	test.Stderr = os.Stderr
 	ended := group(ctx, test)
@@ -266,7 +266,7 @@ func testModule(ctx context.Context, r *report, root string, m modules.Module, a
 		if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 			return err
 		}
-		// go test can fail without an event that says so.
+		// go test can fail without a failure among its events.
 		if failed == 0 {
 			r.fail()
 		}
@@ -274,7 +274,8 @@ func testModule(ctx context.Context, r *report, root string, m modules.Module, a
 	return ctx.Err()
 }
 
-// skip notes what is left out, unless it is required.
+// skip reports something that is skipped. If HOLDFAST_REQUIRE has the word, it returns an error
+// instead.
 func skip(r *report, word, what string) error {
 	if need.Required(word) {
 		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but this is missing: %s", word, what)
@@ -283,8 +284,8 @@ func skip(r *report, word, what string) error {
 	return nil
 }
 
-// raceWorks says why the race detector does not work: it needs a C compiler and
-// the headers of the C library.
+// raceWorks returns why the race detector does not work: it needs a C compiler and the headers
+// of the C library.
 func raceWorks(ctx context.Context) error {
 	out, err := modules.Output(ctx, ".", "go", "env", "CC")
 	if err != nil {
@@ -314,12 +315,12 @@ func raceWorks(ctx context.Context) error {
 	return nil
 }
 
-// unreachable is what the go command says when it gets no answer, or is told
-// not to ask. Whatever else fails is a failure: a sum that differs, above all.
+// unreachable matches errors of the go command if it cannot, or must not, use the network.
+// Other errors, such as a wrong checksum, are failures.
 var unreachable = regexp.MustCompile(`(?m)^.*(dial tcp|GOPROXY=off|i/o timeout|TLS handshake timeout).*$`)
 
-// missingDependencies downloads what the tests of a module need, and says what
-// the network refused.
+// missingDependencies downloads the dependencies of a module's tests. It returns the network
+// error, or "".
 func missingDependencies(ctx context.Context, dir string) (string, error) {
 	_, err := modules.Output(ctx, dir, "go", "list", "-deps", "-test", "./...")
 	if err == nil {
@@ -328,6 +329,6 @@ func missingDependencies(ctx context.Context, dir string) (string, error) {
 	if line := unreachable.FindString(err.Error()); line != "" {
 		return strings.TrimSpace(line), nil
 	}
-	// Broken code is reported better by go vet and go test.
+	// go vet and go test report broken code better.
 	return "", ctx.Err()
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// A package that no part of the gate names would never run all of its tests, nor any
-// under the race detector.
+// Each package with tests must be in one part of the gate. Otherwise the gate would never run
+// all of its tests, nor any under the race detector.
 func TestParts(t *testing.T) {
 	root, err := modules.Root(t.Context())
 	if err != nil {

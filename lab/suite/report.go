@@ -17,49 +17,49 @@ import (
 	"github.com/holdfast-go/holdfast/lab/thorough"
 )
 
-// event is one line of `go test -json`.
+// event is a line of `go test -json`.
 type event struct {
 	Action      string
 	Package     string
-	ImportPath  string // of build-output
+	ImportPath  string // for build-output
 	Test        string
 	Output      string
-	FailedBuild string // why a package failed: an ImportPath
+	FailedBuild string // if a package failed to build: its ImportPath
 }
 
-// test names one test or subtest, or a package if it has no name.
+// test identifies a test or subtest. A package has no name.
 type test struct{ pkg, name string }
 
 func (t test) String() string { return t.pkg + "." + t.name }
 
-// report prints what go test prints, and counts. What was skipped comes at the end,
-// and last of all once more what failed: a log of thousands of tests is read from
-// there. Its methods may be called concurrently.
+// report prints the output of go test and counts. Skipped tests come at the end, and after them
+// the failures again, because a log of thousands of tests is read from its end. Its methods may
+// be called concurrently.
 type report struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	w        io.Writer
 	output   map[test][]string // of tests that have not ended, and of packages
-	built    map[string]string // what compilers say, by import path
+	built    map[string]string // output of compilers, by import path
 	skipped  []*skipped
 	beside   map[string][]string  // packages, by what their stores or harnesses lack
-	thorough int                  // tests that -short left out
+	thorough int                  // number of tests that -short left out
 	leftOut  []string             // modules that were not tested
-	running  map[string]time.Time // packages, since when
-	ran      map[string]bool      // packages of which a test has begun, or which have none to run
-	failures strings.Builder      // what the tests printed that failed
+	running  map[string]time.Time // packages, with their start
+	ran      map[string]bool      // packages in which a test has begun, or that have none to run
+	failures strings.Builder      // output of failed tests
 	passed   int                  // tests and subtests
-	failed   int                  // the same, and packages that failed outside a test
-	broken   map[test][]string    // the subtests that failed in each test; the name of a package is empty
-	repeat   []string             // the commands that run again what failed
+	failed   int                  // as passed, and packages that failed outside a test
+	broken   map[test][]string    // the failed subtests of each test; a package has an empty name
+	repeat   []string             // the commands that repeat failed tests
 }
 
-// mostNamed is how many tests are named that were skipped for one reason.
+// mostNamed is how many skipped tests the report names for each reason.
 const mostNamed = 5
 
-// skipped is what was left out for one reason.
+// skipped is what was skipped for one reason.
 type skipped struct {
-	pkg   string   // "" if it is not tests
-	tests []string // of the package
+	pkg   string   // "" for things other than tests
+	tests []string // tests of the package
 	why   string
 }
 
@@ -81,7 +81,7 @@ func newReport(w io.Writer) *report {
 	}
 }
 
-// fail counts a failure that is no test's.
+// fail counts a failure outside of tests.
 func (r *report) fail() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,15 +95,15 @@ func (r *report) skip(what string) {
 	r.skipped = append(r.skipped, &skipped{why: what})
 }
 
-// leaveOut notes that a module is not tested.
+// leaveOut records that a module is not tested.
 func (r *report) leaveOut(m modules.Module) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leftOut = append(r.leftOut, m.Dir)
 }
 
-// waits prints now and then what is running, until ctx is done.
-func (r *report) waits(ctx context.Context) {
+// printProgress prints what is running every 15 s, until ctx is done.
+func (r *report) printProgress(ctx context.Context) {
 	began := time.Now()
 	ticker := time.NewTicker(15 * time.Second)
 	defer ticker.Stop()
@@ -113,14 +113,14 @@ func (r *report) waits(ctx context.Context) {
 			return
 		case <-ticker.C:
 			r.mu.Lock()
-			fmt.Fprintf(r.w, "-- after %v: %s\n", time.Since(began).Round(time.Second), r.doing())
+			fmt.Fprintf(r.w, "-- after %v: %s\n", time.Since(began).Round(time.Second), r.runningPackages())
 			r.mu.Unlock()
 		}
 	}
 }
 
-// doing says what is running. r.mu is held.
-func (r *report) doing() string {
+// runningPackages describes what is running. r.mu is held.
+func (r *report) runningPackages() string {
 	var all []string
 	for _, pkg := range slices.SortedFunc(maps.Keys(r.running), func(a, b string) int { return r.running[a].Compare(r.running[b]) }) {
 		all = append(all, fmt.Sprintf("%s (%v)", pkg, time.Since(r.running[pkg]).Round(time.Second)))
@@ -137,8 +137,8 @@ type command struct {
 	flags []string
 }
 
-// again is the command that runs tests of a package again.
-func (c command) again(pkg, run string) string {
+// repeatCommand returns the command line that repeats tests of a package.
+func (c command) repeatCommand(pkg, run string) string {
 	words := []string{"GOWORK=off go -C", c.Dir, "test"}
 	for _, flag := range []string{"-race", "-short"} {
 		if slices.Contains(c.flags, flag) {
@@ -160,7 +160,7 @@ func (c command) again(pkg, run string) string {
 	return strings.Join(append(words, "."+strings.TrimPrefix(pkg, c.Path)), " ")
 }
 
-// exactly is the expression for -run that chooses a test, or subtest, alone.
+// exactly returns the expression for -run that chooses only this test or subtest.
 func exactly(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
@@ -169,13 +169,12 @@ func exactly(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// read takes the events of a command to their end. It returns how many of them are
-// failures.
+// read reads the events of a command to their end. It returns the number of failures.
 func (r *report) read(events io.Reader, m command) (failed int, _ error) {
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 && r.take(line, m) {
+		if len(line) > 0 && r.handleLine(line, m) {
 			failed++
 		}
 		if err == io.EOF {
@@ -187,13 +186,13 @@ func (r *report) read(events io.Reader, m command) (failed int, _ error) {
 	}
 }
 
-// take takes one line and reports whether it is a failure.
-func (r *report) take(line []byte, m command) (failed bool) {
+// handleLine handles a line and reports whether it is a failure.
+func (r *report) handleLine(line []byte, m command) (failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var e event
 	if json.Unmarshal(line, &e) != nil {
-		fmt.Fprintf(r.w, "%s", line) // not all that go test prints is an event
+		fmt.Fprintf(r.w, "%s", line) // go test also prints lines that are not events
 		return false
 	}
 	t := test{e.Package, e.Test}
@@ -208,7 +207,7 @@ func (r *report) take(line []byte, m command) (failed bool) {
 	case "output":
 		switch {
 		case strings.HasSuffix(e.Output, "[no tests to run]\n"):
-		case e.Output == "PASS\n": // go test says that and the next only because of -json
+		case e.Output == "PASS\n": // go test prints this line, and the next, only because of -json
 		case e.Output == "testing: warning: no tests to run\n":
 			r.ran[e.Package] = true
 		default:
@@ -221,7 +220,7 @@ func (r *report) take(line []byte, m command) (failed bool) {
 		switch {
 		case e.Test != "":
 			r.passed++
-		case !r.ran[e.Package]: // a TestMain that forgets m.Run, perhaps
+		case !r.ran[e.Package]: // for example, a TestMain without m.Run
 			r.output[t] = append(r.output[t], "it ended without an error, and has run no test\n")
 			r.failPackage(e, m)
 			return true
@@ -237,7 +236,7 @@ func (r *report) take(line []byte, m command) (failed bool) {
 			if why := reason(r.output[t]); strings.HasPrefix(why, thorough.Skipped) {
 				r.thorough++
 			} else {
-				r.note(t, why)
+				r.noteSkip(t, why)
 			}
 			delete(r.output, t)
 		}
@@ -253,8 +252,8 @@ func (r *report) take(line []byte, m command) (failed bool) {
 	return false
 }
 
-// failPackage prints what tests wrote that had no time to end: a panic or a
-// time-out stops them all. r.mu is held.
+// failPackage prints the output of tests that did not end, because a panic or a time-out
+// stopped all of them. r.mu is held.
 func (r *report) failPackage(e event, m command) {
 	pkg, own := e.Package, test{e.Package, ""}
 	said := r.built[e.FailedBuild] + strings.Join(r.output[own], "")
@@ -268,7 +267,7 @@ func (r *report) failPackage(e event, m command) {
 	}
 	slices.SortFunc(unfinished, func(a, b test) int { return strings.Compare(a.name, b.name) })
 	for _, t := range unfinished {
-		if r.broken[own] != nil && !strings.Contains(strings.Join(r.output[t], ""), "--- FAIL") { // another has ended them all
+		if r.broken[own] != nil && !strings.Contains(strings.Join(r.output[t], ""), "--- FAIL") { // another test has ended all of them
 			fmt.Fprintf(&r.failures, "%s was running\n", t)
 			delete(r.output, t)
 			continue
@@ -278,14 +277,14 @@ func (r *report) failPackage(e event, m command) {
 	if r.broken[own] == nil {
 		r.failed++
 		fmt.Fprintf(&r.failures, "%s failed outside its tests:\n%s", pkg, said)
-		r.repeat = append(r.repeat, m.again(pkg, ""))
+		r.repeat = append(r.repeat, m.repeatCommand(pkg, ""))
 	}
 }
 
-// mostRepeated is how many subtests of a test are repeated one by one.
+// mostRepeated is the largest number of failed subtests that are repeated one by one.
 const mostRepeated = 3
 
-// print prints what a test wrote that failed, after its subtests.
+// print prints the output of a failed test, after that of its subtests.
 func (r *report) print(t test, m command) {
 	var said strings.Builder
 	for _, line := range r.output[t] {
@@ -307,16 +306,16 @@ func (r *report) print(t test, m command) {
 		outer.name = t.name[:i]
 	} else {
 		for _, name := range subtests {
-			r.repeat = append(r.repeat, m.again(t.pkg, exactly(name)))
+			r.repeat = append(r.repeat, m.repeatCommand(t.pkg, exactly(name)))
 		}
 	}
 	r.broken[outer] = append(r.broken[outer], subtests...)
 }
 
-// note keeps that a test was skipped, beside the others of its package that were
-// for the same reason.
-func (r *report) note(t test, why string) {
-	if strings.HasPrefix(why, "this ") { // store, fence or backend, or its harness
+// noteSkip records that a test was skipped, together with other tests of its package with the same
+// reason.
+func (r *report) noteSkip(t test, why string) {
+	if strings.HasPrefix(why, "this ") { // store, fence, backend or harness
 		if !slices.Contains(r.beside[why], t.pkg) {
 			r.beside[why] = append(r.beside[why], t.pkg)
 		}
@@ -331,10 +330,10 @@ func (r *report) note(t test, why string) {
 	r.skipped = append(r.skipped, &skipped{t.pkg, []string{t.name}, why})
 }
 
-// place is where a line of a test's output comes from.
+// place matches the position in the code at the start of a line of output.
 var place = regexp.MustCompile(`^\w+\.go:\d+: `)
 
-// reason is what t.Skip was given, which is the last that a test says.
+// reason returns the argument of t.Skip, which is the last output of a skipped test.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {

@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// TestReport reads what go test really writes about packages that fail in every
-// way there is.
+// TestReport reads the real output of go test for packages that fail in each possible way.
 func TestReport(t *testing.T) {
 	cmd := modules.Command(t.Context(), ".", "go", "test", "-json", "./testdata/broken", "./testdata/silent", "./testdata/unbuildable")
 	events, err := cmd.Output()
@@ -42,11 +41,11 @@ func TestReport(t *testing.T) {
 		"has run no test\n",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("does not say %q", want)
+			t.Errorf("the output lacks %q", want)
 		}
 	}
 	if said := "said by a test that passes"; strings.Contains(text, said) {
-		t.Errorf("says %q, which nobody needs", said)
+		t.Errorf("prints %q, which is noise", said)
 	}
 	_, failures, _ := strings.Cut(text, "\nfailed:\n")
 	for _, want := range []string{"said by a test that fails", "said by a subtest that fails", "cannot use \"text\""} {
@@ -54,12 +53,12 @@ func TestReport(t *testing.T) {
 			t.Errorf("does not repeat %q at the end", want)
 		}
 	}
-	// TestPasses and two subtests; TestFails, TestOuter and its subtest, TestPanics, the build, and what ran no test.
+	// TestPasses and two subtests; TestFails, TestOuter and its subtest, TestPanics, the build, and the package without a run test.
 	if last := "3 passed, 6 failed\n"; !strings.HasSuffix(text, last) {
 		t.Errorf("does not end in %q", last)
 	}
 	if t.Failed() {
-		t.Logf("all of it:\n%s", text)
+		t.Logf("the output:\n%s", text)
 	}
 }
 
@@ -67,10 +66,10 @@ func TestSkipRequired(t *testing.T) {
 	t.Setenv("HOLDFAST_REQUIRE", "redis,race")
 	r := newReport(t.Output())
 	if err := skip(r, "race", "the race detector"); err == nil {
-		t.Error("what is required was skipped")
+		t.Error("a required tool was skipped")
 	}
 	if err := skip(r, "modules", "a module"); err != nil {
-		t.Errorf("what is not required failed: %v", err)
+		t.Errorf("an optional tool failed: %v", err)
 	}
 }
 

@@ -20,9 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// stress runs tests again and again while the machine has more to do than it can:
-// what depends on a time fails now and then. Each package is compiled once, and
-// several are run at the same time.
+// stress runs tests many times while the machine is overloaded, so that tests that depend on
+// timing fail. It compiles each package once, and runs several at the same time.
 func stress(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("suite stress", flag.ContinueOnError)
 	times := flags.Int("times", 200, "how often each package is run")
@@ -68,28 +67,28 @@ func stress(ctx context.Context, args []string) error {
 			}
 		})
 	}
-	for range *times { // in turns, so that they are each other's load
+	for range *times { // in turns, so that the packages load the machine for each other
 		for _, p := range packages {
 			queue <- p
 		}
 	}
 	close(queue)
 	workers.Wait()
-	return errors.Join(summary(os.Stdout, packages, kept), ctx.Err()) // of what was run, if it was interrupted
+	return errors.Join(summary(os.Stdout, packages, kept), ctx.Err()) // an interrupted run has a summary too
 }
 
-// stressed is a package whose tests are run many times.
+// stressed is a package whose tests run many times.
 type stressed struct {
 	folder, dir, binary string
 
 	mu     sync.Mutex
 	runs   int
 	took   time.Duration
-	failed int            // runs
-	tests  map[string]int // that failed, and how often
+	failed int            // failed runs
+	tests  map[string]int // how often each test failed
 }
 
-// compile makes the test binaries of the chosen packages.
+// compile builds the test binaries of the chosen packages.
 func compile(ctx context.Context, root, to string, chosen *regexp.Regexp, race bool) ([]*stressed, error) {
 	all, err := modules.Find(ctx, root)
 	if err != nil {
@@ -124,7 +123,7 @@ func compile(ctx context.Context, root, to string, chosen *regexp.Regexp, race b
 	return found, nil
 }
 
-// name is the folder as the name of a file.
+// name returns the folder as the name of a file.
 func (p *stressed) name() string {
 	return strings.ReplaceAll(strings.Replace(p.folder, ".", "root", 1), "/", "-")
 }
@@ -160,8 +159,8 @@ var (
 	lastLine = regexp.MustCompile(`(?m)^(panic|fatal error): .*$|^WARNING: DATA RACE$|^goleak: .*$`)
 )
 
-// failures are the tests that failed by what they printed, without those that did
-// for a subtest of theirs; or else how the run ended.
+// failures returns the failed tests in the output, without tests that failed only because of a
+// subtest. Without any, it returns how the run ended.
 func failures(output string) []string {
 	seen := make(map[string]bool)
 	for _, m := range failLine.FindAllStringSubmatch(output, -1) {
@@ -183,7 +182,7 @@ func failures(output string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// summary says how often each package was run and which tests failed.
+// summary prints how often each package ran and which tests failed.
 func summary(w io.Writer, packages []*stressed, kept string) error {
 	failed := 0
 	fmt.Fprintln(w)

@@ -24,7 +24,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestStress runs a package that passes at first and fails then.
+// TestStress runs a package that passes at first and fails later.
 func TestStress(t *testing.T) {
 	root, err := modules.Root(t.Context())
 	if err != nil {
@@ -43,7 +43,7 @@ func TestStress(t *testing.T) {
 	}
 	var said strings.Builder
 	if err := summary(&said, []*stressed{p}, kept); err == nil {
-		t.Error("two runs failed, and that is no error")
+		t.Error("two runs failed, but stress returned no error")
 	}
 	for _, want := range []string{`stressed +3 runs, .* 2 failed`, `2 of 3: TestOnce`} {
 		if !regexp.MustCompile(want).MatchString(said.String()) {

@@ -1,4 +1,4 @@
-// A program that takes a lock in a SQLite file, and reports that to Prometheus and
+// Command program takes a lock in a SQLite file, and reports it to Prometheus and
 // OpenTelemetry.
 package main
 

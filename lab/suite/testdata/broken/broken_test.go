@@ -1,4 +1,4 @@
-// Package broken has one test of each outcome.
+// Package broken has one test for each outcome.
 package broken
 
 import "testing"
