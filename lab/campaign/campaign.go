@@ -53,21 +53,22 @@ type Plan struct {
 	Stepped bool
 }
 
+// campaign is a running campaign.
 type campaign struct {
 	t         testing.TB
 	plan      Plan
 	place     *place
 	rnd       *rand.Rand
 	possible  []fault
-	folder    string
+	folder    string // of the files of processes
 	registers []register.Address
-	fronts    []*front         // empty: processes reach the store itself
-	networks  []*proxy.Network // one for each place of a process
-	hosts     *hosts.Network   // nil: everything is on one host
-	relays    map[string]string
-	processes []*process // running processes, by place
-	all       []*process
-	losses    []history.Interval
+	fronts    []*front           // empty: processes reach the store itself
+	networks  []*proxy.Network   // one for each place of a process
+	hosts     *hosts.Network     // nil: everything is on one host
+	relays    map[string]string  // address on the server's host for a loopback address
+	processes []*process         // running processes, by place
+	all       []*process         // including those that have ended
+	losses    []history.Interval // when the server lost data
 	away      []history.Interval // when no request reached the server
 	unordered bool               // the search for an order did not finish
 }
@@ -103,7 +104,7 @@ func Run(t testing.TB, plan Plan) report.Run {
 		return f.can != nil && !f.can(c) || len(plan.Only) > 0 && !slices.Contains(plan.Only, f.name)
 	})
 	if len(c.possible) == 0 {
-		t.Skipf("here nothing of this can happen: %s", strings.Join(plan.Only, ", "))
+		t.Skipf("none of these faults is possible here: %s", strings.Join(plan.Only, ", "))
 	}
 	web := httptest.NewServer(&register.Server{})
 	t.Cleanup(web.Close)
@@ -203,9 +204,9 @@ func (c *campaign) launch(place int, config worker.Config) (*process, error) {
 	return p, err
 }
 
-// checkLeftovers takes each lock once more after all other processes have ended. It fails if a hold lasts
-// longer than the time of a late request plus a TTL, or if the place of a fair waiter that is
-// gone lasts longer than the store keeps places.
+// checkLeftovers takes each lock once more after all other processes have ended. It fails if a
+// hold lasts longer than the time of a late request plus a TTL, or if the place of a fair
+// waiter that is gone lasts longer than the store keeps places.
 func (c *campaign) checkLeftovers() error {
 	config := c.config(c.reach(c.place.url))
 	config.Each, config.Every, config.Crowd = max(c.grace(), driver.FairPlaceTTL+c.plan.TTL), 0, 0

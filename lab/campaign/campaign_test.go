@@ -103,7 +103,8 @@ func needsFaults(t *testing.T) {
 	}
 }
 
-// needsFaultsOn is needsFaults for a test that runs on one store only.
+// needsFaultsOn is needsFaults for a test on one store. It also skips the test if that store is
+// not among the stores to test.
 func needsFaultsOn(t *testing.T, store string) {
 	t.Helper()
 	needsFaults(t)
@@ -126,7 +127,8 @@ func TestWithoutFence(t *testing.T) {
 // rounds is how many campaigns may miss the violation.
 const rounds = 12
 
-// wantViolation runs campaigns until one breaks one of the rules, and fails if one breaks another rule.
+// wantViolation runs campaigns until one breaks one of the rules, and fails if one breaks
+// another rule.
 func wantViolation(t *testing.T, p campaign.Plan, rules ...judge.Rule) judge.Violation {
 	t.Helper()
 	for range rounds {

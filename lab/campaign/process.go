@@ -27,7 +27,7 @@ type process struct {
 	journal string // or the file with its samples
 	command *exec.Cmd
 	stdin   io.WriteCloser
-	said    bytes.Buffer
+	said    bytes.Buffer // its output
 	killed  bool
 	ended   chan struct{}
 	err     error         // how it ended, once ended is closed

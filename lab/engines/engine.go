@@ -97,8 +97,8 @@ func (k *kind) need(t testing.TB, err error) {
 	}
 }
 
-// skipOrFail skips a test that cannot get a server of this kind, or something for it, or fails it if
-// HOLDFAST_REQUIRE has the name.
+// skipOrFail skips a test that cannot get a server of this kind, or something for it, or fails
+// it if HOLDFAST_REQUIRE has the name.
 func (k *kind) skipOrFail(t testing.TB, name string, err error, instead string) {
 	t.Helper()
 	_, lacking := errors.AsType[missing](err)

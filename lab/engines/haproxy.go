@@ -16,9 +16,9 @@ import (
 var haproxyKind = &kind{name: "haproxy"}
 
 // HAProxy returns the URL of a balancer in front of HTTP servers at the addresses. It ends with
-// the test. Every 100 ms it asks each server at /readyz whether it accepts requests, and
-// changes its mind after two answers: HAProxyNotices is a safe limit for that. It repeats no
-// request, so callers see every failure.
+// the test. Every 100 ms it asks each server at /readyz whether it accepts requests. After two
+// negative answers it sends no more requests to the server, surely within HAProxyNotices; after
+// one positive answer it does again. It repeats no request, so callers see every failure.
 func HAProxy(t testing.TB, servers ...string) string {
 	t.Helper()
 	p, err := startHAProxy(context.WithoutCancel(t.Context()), servers)

@@ -64,7 +64,7 @@ func (n native) start(ctx context.Context, port int) (*process, error) {
 func (n native) startAt(ctx context.Context, port int) (_ *process, err error) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		return nil, missing{"sh is missing: servers that are no Java programs are started on Unix only"}
+		return nil, missing{"sh is missing: servers other than Java programs start on Unix only"}
 	}
 	command, err := n.command(port)
 	if err != nil {

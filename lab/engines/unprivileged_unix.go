@@ -20,7 +20,7 @@ const (
 	thaw   = syscall.SIGCONT
 )
 
-// unprivileged makes root run a command as nobody.
+// unprivileged returns the attributes with which root runs a command as nobody.
 func unprivileged() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
@@ -67,7 +67,7 @@ func temporaryDir() (string, error) {
 		return "", err
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || owner.Uid != 0 || !info.IsDir() || info.Mode()&0o022 != 0 {
-		return "", fmt.Errorf("%s is not root's alone", dir)
+		return "", fmt.Errorf("%s: want a folder in which only root can write", dir)
 	}
 	return dir, nil
 }

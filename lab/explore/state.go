@@ -27,6 +27,7 @@ type record struct {
 	hold           hold
 }
 
+// hold is the hold in the record.
 type hold struct {
 	owner, id   int8 // id 0: no hold
 	token       int16
@@ -50,11 +51,13 @@ type client struct {
 	orphans  [3]orphan
 }
 
+// orphan is an abandoned hold ID that the cleaner still has to release.
 type orphan struct {
 	id, until int8
 	single    bool
 }
 
+// phase is what a Client does at the moment.
 type phase int8
 
 const (
@@ -63,6 +66,7 @@ const (
 	holding
 )
 
+// kind is the kind of a message.
 type kind int8
 
 const (

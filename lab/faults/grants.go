@@ -66,7 +66,7 @@ func tooSlow(b *bench) {
 		case errors.Is(err, holdfast.ErrTTLTooShort):
 			return true
 		case errors.Is(err, holdfast.ErrHeld):
-			return false // the time that was left before
+			return false // by the hold of an earlier attempt
 		case err == nil:
 			b.Fatalf("granted hold %v", h.ID())
 		}

@@ -120,6 +120,7 @@ type lane struct {
 	holds    []placed
 }
 
+// placed is a hold with its row in the lane.
 type placed struct {
 	results.Held
 	row int

@@ -21,6 +21,7 @@ import (
 // binary a holder.
 const holderEnv = "HOLDFAST_HTTPFENCE_HOLDER"
 
+// holderConfig configures a holder. Store and Service are URLs.
 type holderConfig struct {
 	Store   string
 	Service string

@@ -88,6 +88,7 @@ func grantTime(t *testing.T, s driver.Store) time.Duration {
 	return took[len(took)/2].Truncate(time.Millisecond)
 }
 
+// worker makes the requests of one lock ID.
 type worker struct {
 	store  *drivertest.Recorder
 	rnd    *rand.Rand

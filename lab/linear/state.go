@@ -40,6 +40,7 @@ type hold struct {
 	givenUp bool // released with a delay
 }
 
+// name identifies a hold.
 type name struct {
 	lockID string
 	id     driver.HoldID

@@ -166,6 +166,7 @@ func startServer(t *testing.T) *served {
 	return nil
 }
 
+// answer is an answer of the server.
 type answer struct {
 	status int
 	body   []byte

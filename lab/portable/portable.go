@@ -67,6 +67,7 @@ func Faults(command bson.Raw) []string {
 	return c.faults
 }
 
+// checker collects the faults of a command.
 type checker struct{ faults []string }
 
 func (c *checker) say(format string, args ...any) {

@@ -86,8 +86,8 @@ type figures struct {
 	longest      time.Duration
 }
 
-// setting configures a run: clients with each waiters, in the store's queue if fair, that hold the
-// lock for hold.
+// setting configures a run: clients with each waiters, in the store's queue if fair, that hold
+// the lock for hold.
 type setting struct {
 	clients, each int
 	fair, polls   bool

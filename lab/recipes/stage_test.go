@@ -376,8 +376,8 @@ func (s *stage) checkWaits(resource string, start func() *run) {
 	s.checkBegun(3)
 }
 
-// checkSkips tests a recipe that does not wait: a second run at the same time exits with the status
-// and prints only what says contains; after a kill the recipe runs again.
+// checkSkips tests a recipe that does not wait: a second run at the same time exits with the
+// status and prints only what says contains; after a kill the recipe runs again.
 func (s *stage) checkSkips(start func() *run, status int, says string) {
 	s.Helper()
 	first := start()

@@ -312,8 +312,8 @@ func (r *report) print(t test, m command) {
 	r.broken[outer] = append(r.broken[outer], subtests...)
 }
 
-// noteSkip records that a test was skipped, together with other tests of its package with the same
-// reason.
+// noteSkip records that a test was skipped, together with other tests of its package with the
+// same reason.
 func (r *report) noteSkip(t test, why string) {
 	if strings.HasPrefix(why, "this ") { // store, fence, backend or harness
 		if !slices.Contains(r.beside[why], t.pkg) {

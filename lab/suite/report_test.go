@@ -53,7 +53,8 @@ func TestReport(t *testing.T) {
 			t.Errorf("does not repeat %q at the end", want)
 		}
 	}
-	// TestPasses and two subtests; TestFails, TestOuter and its subtest, TestPanics, the build, and the package without a run test.
+	// TestPasses and two subtests; TestFails, TestOuter and its subtest, TestPanics, the build,
+	// and the package without a run test.
 	if last := "3 passed, 6 failed\n"; !strings.HasSuffix(text, last) {
 		t.Errorf("does not end in %q", last)
 	}

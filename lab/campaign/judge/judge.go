@@ -98,7 +98,7 @@ func exclusion(all []*span) (found []Violation) {
 		for _, other := range all {
 			if s != other && s.granted && s.excludes(other) && s.during(other) {
 				found = append(found, Violation{
-					Exclusion, fmt.Sprintf("granted to %s at %v, while that of %s stood in the way until %v",
+					Exclusion, fmt.Sprintf("granted to %s at %v, while the hold of %s blocked it until %v",
 						s.first.LockID, s.answered, other.first.LockID, other.blocksUntil()),
 					[]history.Event{other.first, s.first},
 				})

@@ -90,6 +90,7 @@ func awayAt(at time.Duration) judge.Circumstances {
 	return judge.Circumstances{Grace: 5 * s, Away: []history.Interval{{From: at, To: at + s}}}
 }
 
+// trial is a history to judge, with its circumstances.
 type trial struct {
 	events []history.Event
 	c      judge.Circumstances

@@ -19,6 +19,7 @@ type Server struct {
 	values map[string]stored
 }
 
+// stored is the last value of a resource, with its token.
 type stored struct {
 	token uint64
 	value string

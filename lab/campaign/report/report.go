@@ -52,17 +52,20 @@ const (
 	marker = 2 // the least width of a mark
 )
 
+// rect is a rectangle on the page, in pixels.
 type rect struct {
 	X, Y, W, H float64
 	Fill       string
 	Title      string
 }
 
+// lane is the row of a lock on the page.
 type lane struct {
 	Name string
 	Y    float64
 }
 
+// count is a row of the table: how often a kind of request had each outcome.
 type count struct {
 	Kind history.Kind
 	N    []int

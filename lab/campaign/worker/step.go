@@ -11,8 +11,8 @@ import (
 // package stepped.
 var step func(by time.Duration)
 
-// readSteps reads commands until the input ends: each line is a duration by which to move the wall
-// clock.
+// readSteps reads commands until the input ends: each line is a duration by which to move the
+// wall clock.
 func readSteps(told io.Reader) error {
 	for lines := bufio.NewScanner(told); lines.Scan(); {
 		by, err := time.ParseDuration(lines.Text())

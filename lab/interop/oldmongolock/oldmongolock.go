@@ -44,11 +44,13 @@ type lock struct {
 	ID        bson.ObjectID `bson:"_id,omitempty"`
 }
 
+// sharedLocks is the part of a document with its shared locks.
 type sharedLocks struct {
 	Count uint   `bson:"count"`
 	Locks []lock `bson:"locks"`
 }
 
+// document is the document of a resource.
 type document struct {
 	Resource  string      `bson:"resource"`
 	Exclusive lock        `bson:"exclusive"`

@@ -26,6 +26,7 @@ type Referee struct {
 	faults []string
 }
 
+// player is a player that is inside.
 type player struct {
 	mode  driver.Mode
 	holds func() bool // the player's own word; nil: until it leaves
