@@ -11,7 +11,7 @@ var worlds = map[string]world{
 	"two Clients": {
 		ttl: 2, until: 4, holdIDs: [2]int8{1, 1}, tries: [2]int8{2, 1},
 	},
-	"messages that come twice": {
+	"messages that arrive twice": {
 		ttl: 2, until: 4, holdIDs: [2]int8{2, 0}, tries: [2]int8{1, 0}, doubles: 1,
 	},
 	"renewals": {
@@ -42,15 +42,15 @@ func TestRulesAreNeeded(t *testing.T) {
 		breaks func(*world)
 		want   string
 	}{
-		"the deadline counts from the first send":            {"two Clients", func(w *world) { w.deadlineFromAnswer = true }, "believes"},
-		"a repeat has the same hold ID":                      {"two Clients", func(w *world) { w.holdIDs[0] = 2; w.repeatAnew = true }, "an orphan"},
-		"what is given up is cleaned up":                     {"two Clients", func(w *world) { w.noCleanUp = true }, "an orphan"},
-		"a clean-up of several attempts goes on":             {"two Clients", func(w *world) { w.stopAtFirstFound = true }, "an orphan"},
-		"a clean-up ends with a release sent after its time": {"two Clients", func(w *world) { w.stopAtAnyAnswer = true }, "an orphan"},
-		"attempts before the one that was granted are known": {"two Clients", func(w *world) { w.forgetStrays = true }, "an orphan"},
-		"a release names the hold":                           {"messages that come twice", func(w *world) { w.releaseByLockID = true }, "believes"},
-		"a renewal never moves the end back":                 {"renewals", func(w *world) { w.renewBackwards = true }, "believes"},
-		"a record that was in use is kept for a while":       {"sweeps", func(w *world) { w.deleteAtOnce = true }, "token"},
+		"the deadline counts from the first send":                     {"two Clients", func(w *world) { w.deadlineFromAnswer = true }, "believes"},
+		"a repeat has the same hold ID":                               {"two Clients", func(w *world) { w.holdIDs[0] = 2; w.repeatAnew = true }, "an orphan"},
+		"an abandoned hold ID is cleaned up":                          {"two Clients", func(w *world) { w.noCleanUp = true }, "an orphan"},
+		"a clean-up of several attempts goes on after the first hold": {"two Clients", func(w *world) { w.stopAtFirstFound = true }, "an orphan"},
+		"a clean-up ends with a release sent after its time":          {"two Clients", func(w *world) { w.stopAtAnyAnswer = true }, "an orphan"},
+		"attempts before the granted one are remembered":              {"two Clients", func(w *world) { w.forgetStrays = true }, "an orphan"},
+		"a release names the hold":                                    {"messages that arrive twice", func(w *world) { w.releaseByLockID = true }, "believes"},
+		"a renewal never moves the end back":                          {"renewals", func(w *world) { w.renewBackwards = true }, "believes"},
+		"a record that was in use is kept for a while":                {"sweeps", func(w *world) { w.deleteAtOnce = true }, "token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worlds[test.world]

@@ -84,9 +84,9 @@ func TestWrongHistories(t *testing.T) {
 		"revived":       history(at(0, acquire, done, "a", "1", 1), at(11*s, renew, done, "a", "1", 1)),
 		"revived after release": history(at(0, acquire, done, "a", "1", 1), after(at(s, release, done, "a", "1", 1), 5*s),
 			at(2*s, renew, done, "a", "1", 1)),
-		"refused by nobody":  history(at(0, acquire, held, "a", "1", 0)),
-		"refused by expired": history(at(0, acquire, done, "a", "1", 1), at(10*s, acquire, held, "b", "2", 0)),
-		"released another":   history(at(0, acquire, done, "a", "1", 1), at(s, release, done, "a", "2", 0), at(2*s, acquire, done, "b", "3", 2)),
+		"refused by nobody":     history(at(0, acquire, held, "a", "1", 0)),
+		"refused by expired":    history(at(0, acquire, done, "a", "1", 1), at(10*s, acquire, held, "b", "2", 0)),
+		"released another hold": history(at(0, acquire, done, "a", "1", 1), at(s, release, done, "a", "2", 0), at(2*s, acquire, done, "b", "3", 2)),
 		"place is passed": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
 			at(2*s, release, done, "a", "1", 1), at(3*s, acquire, done, "c", "3", 2)),
 		"earlier place is passed": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
@@ -116,10 +116,10 @@ func TestRightHistories(t *testing.T) {
 	for name, events := range map[string][]drivertest.Event{
 		"in turn": history(at(0, acquire, done, "a", "1", 1), at(s, acquire, held, "b", "2", 0), at(s, acquire, done, "a", "1", 1),
 			at(s, release, done, "a", "1", 1), at(s, acquire, done, "b", "2", 2), at(s, renew, lost, "a", "1", 1)),
-		"unknown, granted":     history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, held, "b", "2", 0)),
-		"unknown, not granted": history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, done, "b", "2", 2)),
-		"unknown, then told":   history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, held, "b", "2", 0), at(s, acquire, done, "a", "1", 1)),
-		"unknown, comes late": history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, done, "b", "2", 2), at(s, release, done, "b", "2", 2),
+		"unknown, granted":       history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, held, "b", "2", 0)),
+		"unknown, not granted":   history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, done, "b", "2", 2)),
+		"unknown, then answered": history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, held, "b", "2", 0), at(s, acquire, done, "a", "1", 1)),
+		"unknown, arrives late": history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, done, "b", "2", 2), at(s, release, done, "b", "2", 2),
 			at(s, release, done, "a", "1", 0), at(90*s, acquire, held, "c", "3", 0)),
 		"unknown among readers": history(shared(at(0, acquire, unknown, "a", "1", 0), 0), shared(at(s, acquire, done, "b", "2", 9), 0),
 			shared(at(s, acquire, done, "a", "1", 5), 0), at(s, acquire, held, "c", "3", 0)),
@@ -133,8 +133,8 @@ func TestRightHistories(t *testing.T) {
 			at(2*s, release, done, "a", "1", 1), at(12*s, acquire, done, "c", "3", 2)),
 		"place unknown": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, unknown, "b", "2", 0), 1, 0),
 			at(2*s, release, done, "a", "1", 1), at(3*s, acquire, held, "c", "3", 2)),
-		"at once":           history(until(at(0, acquire, held, "a", "1", 0), 3*s, 1), until(at(s, acquire, done, "b", "2", 1), 2*s, 0)),
-		"expires meanwhile": history(at(0, acquire, done, "a", "1", 1), until(at(9*s, acquire, done, "b", "2", 2), 11*s, 0)),
+		"at once":                    history(until(at(0, acquire, held, "a", "1", 0), 3*s, 1), until(at(s, acquire, done, "b", "2", 1), 2*s, 0)),
+		"expires during the request": history(at(0, acquire, done, "a", "1", 1), until(at(9*s, acquire, done, "b", "2", 2), 11*s, 0)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			Check(t, events)
@@ -157,9 +157,9 @@ func TestManyUnanswered(t *testing.T) {
 		want              bool
 		err               error
 	}{
-		"while it is held":              {10, 20, 9 * s, timeout, true, nil},
-		"when it cannot be":             {1, 2, 30 * s, timeout, false, nil},
-		"when it cannot be, among many": {10, 20, 30 * s, s, false, ErrTimeout},
+		"while a request holds it": {10, 20, 9 * s, timeout, true, nil},
+		"impossible":               {1, 2, 30 * s, timeout, false, nil},
+		"impossible, among many":   {10, 20, 30 * s, s, false, ErrTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var events []drivertest.Event
