@@ -1,15 +1,16 @@
-# Becomes a server, beside a process that ends it when standard input ends: that is
-# when whoever started it ended, even if killed. Then its folder goes, too. A line in
-# standard input says that the server is gone and its folder stays.
+# Starts a watcher in the background, and then becomes the server. When standard input ends, the
+# process that started the server has ended, even if it was killed: the watcher then ends the
+# server and removes its folder. A line in standard input means that the server has ended and
+# that its folder stays.
 #
 # Arguments: the folder, the signal that ends the server, its command.
 folder=$1 signal=$2
 shift 2
-# What libfaketime leaves behind.
+# Files that libfaketime leaves behind.
 shared="/dev/shm/faketime_shm_$$ /dev/shm/sem.faketime_sem_$$"
 exec 5<&0 < /dev/null
 (
-	# Ctrl-C in a terminal is for all that run there.
+	# Ctrl-C in a terminal signals all its processes. The watcher must outlive the server.
 	trap '' HUP INT TERM
 	{
 		if IFS= read -r _ <&5; then

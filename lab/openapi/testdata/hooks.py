@@ -1,7 +1,7 @@
-"""What schemathesis is told about the API that a document cannot say.
+"""Rules of the API that an OpenAPI document cannot express.
 
-negative_data_rejection and positive_data_acceptance look at the status alone. In a batch each
-item has an outcome of its own, which is looked at here.
+negative_data_rejection and positive_data_acceptance check only the status. In a batch each item
+has an outcome of its own, which these hooks check.
 """
 
 import json
@@ -35,15 +35,15 @@ def too_long(case):
 
 
 def names_nothing(case):
-    """The document wants a hold ID or a place ID of each item, by dependentSchemas, which
-    schemathesis does not follow everywhere."""
+    """The document requires a hold ID or a place ID in each item, with dependentSchemas, which
+    schemathesis does not always follow."""
     items = case.body.get("holds") or [] if isinstance(case.body, dict) else []
     return any(not item.get("holdId") and not item.get("placeId") for item in items if isinstance(item, dict))
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """A caller that does not wait would get no answer, and schemathesis mostly makes such."""
+    """With a short time-out, which schemathesis mostly generates, the caller would get no answer."""
     told = str((case.headers or {}).get("Holdfast-Timeout-Ms", ""))
     if told.isdecimal() and int(told) < 60_000:
         case.headers["Holdfast-Timeout-Ms"] = "60000"
@@ -53,13 +53,13 @@ def before_call(context, case, kwargs):
 def filter_failure(context, failure, case, response):
     problem = response.headers.get("content-type", [""])[0] == "application/problem+json"
     if isinstance(failure, UnsupportedMethodResponse) and problem and response.status_code == 415:
-        return False  # a POST that is no JSON is refused before anybody looks where it goes
+        return False  # a POST without JSON is refused before its path is checked
     if isinstance(failure, AcceptedNegativeData) and problem and response.status_code == 413:
         return False  # too many items, or bytes: it was refused
     if isinstance(failure, AcceptedNegativeData) and case.operation.path in BATCHES and response.status_code == 200:
         return "invalid" not in outcomes(response)
     if isinstance(failure, RejectedPositiveData):
-        # That depends on what is held.
+        # This depends on the holds in the store.
         another = problem and json.loads(response.content)["detail"] == "the hold has another lockId"
         return not another and not too_long(case)
     return True
@@ -67,14 +67,14 @@ def filter_failure(context, failure, case, response):
 
 @schemathesis.check
 def items_are_valid(ctx, response, case):
-    """Of a batch that is as described, no item is invalid."""
+    """In a valid batch, no item is invalid."""
     if case.operation.path in BATCHES and response.status_code == 200 and case.meta and case.meta.generation.mode.is_positive:
         assert "invalid" not in outcomes(response) or too_long(case) or names_nothing(case), response.text
 
 
 @schemathesis.check
 def refusals_say_their_status(ctx, response, case):
-    """What is not a success is a problem of the API with the status that it has."""
+    """Each error is a problem of the API with the status of the response."""
     if response.status_code != 200:
         problem = json.loads(response.content)
         assert problem["type"].startswith("urn:holdfast:"), problem
