@@ -149,7 +149,8 @@ func (s *state) send(m message) bool {
 	return false
 }
 
-// The record as the model has it, where a ms is a ms.
+// The functions below convert a record to a model.Record and back. Times here are milliseconds,
+// except touched; a model.Time counts microseconds.
 
 func at(ms int8) model.Time { return model.Time(ms) * 1000 }
 

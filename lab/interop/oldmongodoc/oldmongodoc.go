@@ -102,7 +102,7 @@ func (p *Flag) Unlock(ctx context.Context, name string) error {
 	return err
 }
 
-// Value is distributed-locks-mongodb.
+// Value is a program with distributed-locks-mongodb.
 type Value struct {
 	Coll *mongo.Collection
 	// Value identifies the holds of the program.
