@@ -43,7 +43,7 @@ type storage struct {
 // methods of Names.
 type files struct{ certmagic.Storage }
 
-// issuer is a certificate authority, whose work ends with the lock of the certificate.
+// issuer is a certificate authority that works until the lock of the certificate is lost.
 type issuer struct {
 	locks *adapt.Names
 	issue func(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error)
@@ -59,7 +59,7 @@ func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 	if err != nil {
 		return nil, err
 	}
-	last, cancel := i.locks.Bind(ctx, lock) // looks at the clock, if the process was stopped
+	last, cancel := i.locks.Bind(ctx, lock) // checks the deadline too, in case the process was stopped
 	defer cancel()
 	if last.Err() != nil {
 		return nil, context.Cause(last)

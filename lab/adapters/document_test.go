@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Each block of code in docs/adapters.md is code of one function of these tests, with less
-// indentation. It leaves lines out where it has "// …".
+// Each block of code in docs/adapters.md is from one function of these tests. It has less
+// indentation, and "// …" for lines that are left out.
 func TestDocument(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/adapters.md")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// inOrder reports whether the text has the parts one after the other, each from the beginning of a line.
+// inOrder reports whether the text contains the parts in this order, each at the start of a line.
 func inOrder(text string, parts []string) bool {
 	for _, part := range parts {
 		_, after, found := strings.Cut(text, "\n"+part)

@@ -94,7 +94,7 @@ func Example_cronJob() {
 	options := &adapt.JobOptions{
 		AtLeast: 50 * time.Second,
 		Report: func(err error) {
-			if !errors.Is(err, holdfast.ErrHeld) { // else another instance runs it
+			if !errors.Is(err, holdfast.ErrHeld) { // otherwise another instance runs it
 				fmt.Println(err)
 			}
 		},
@@ -150,7 +150,7 @@ func Example_lead() {
 		term++
 		fmt.Println("term", term, "begins")
 		if term == 1 {
-			// An operator takes the lock away.
+			// An operator releases the lock by force.
 			if _, err := client.Admin().ForceRelease(ctx, "consumer", holdfast.HoldID{}); err != nil {
 				return err
 			}
@@ -173,7 +173,7 @@ func Example_certmagic() {
 	defer client.Close()
 	locks := adapt.NewNames(client, &adapt.NamesOptions{Prefix: "tls/"})
 
-	// The locks of Names hide those of the file system, which are a level deeper.
+	// Without this type, the locks of the file system and of Names would be ambiguous.
 	type files struct{ certmagic.Storage }
 	type storage struct {
 		files

@@ -14,7 +14,7 @@ import (
 // uploads is a handler.Locker of tusd.
 type uploads struct{ client *holdfast.Client }
 
-// NewLock returns a handler.Lock of an upload.
+// NewLock returns the handler.Lock of an upload.
 func (u uploads) NewLock(id string) (*upload, error) {
 	return &upload{client: u.client, resource: "uploads/" + id}, nil
 }
@@ -28,7 +28,7 @@ type upload struct {
 // Lock calls requestUnlock when another request wants the upload, within a third of the
 // TTL, and when the lock is lost.
 func (u *upload) Lock(ctx context.Context, requestUnlock func()) error {
-	// Fair: a holder learns at once, and not after a second, who waits.
+	// With Fair, the holder learns of a waiter at once, and not after a second.
 	hold, err := u.client.Lock(ctx, u.resource, &holdfast.LockOptions{Fair: true, TTL: 3 * time.Second})
 	if err != nil {
 		return err // handler.ErrLockTimeout, if it is holdfast.ErrHeld

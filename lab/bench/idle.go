@@ -63,7 +63,8 @@ func measureIdle(ctx context.Context, dir string) []result {
 	return results
 }
 
-// measureWaiterMemory tells how much memory each waiter needs. The queue is in the file.
+// measureWaiterMemory measures the memory of each waiter in this process. The queue is in the
+// file.
 func measureWaiterMemory(ctx context.Context, dir string) []result {
 	var results []result
 	for _, one := range []bool{true, false} {

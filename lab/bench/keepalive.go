@@ -121,7 +121,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// inUse is heap, and the stacks of goroutines.
+// inUse returns the bytes of heap and of the stacks of goroutines.
 func inUse() int64 {
 	heap := heap()
 	var m runtime.MemStats
@@ -129,7 +129,7 @@ func inUse() int64 {
 	return heap + int64(m.StackInuse)
 }
 
-// sampleGoroutines counts goroutines, each ms.
+// sampleGoroutines counts goroutines every millisecond.
 func sampleGoroutines(ctx context.Context, d time.Duration) (counts []int) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -115,7 +115,7 @@ func bench(ctx context.Context, args []string) error {
 	ofDashboard := flags.Bool("dashboard", false, "measure what watching the dashboard costs")
 	flags.BoolVar(&small, "small", false, "only try that each measurement runs to its end, with small numbers, which are not kept")
 	keep := flags.String("keep", "", "write the results as JSON to this `file`; with -run only those results change there")
-	_ = flags.Parse(args) // it exits
+	_ = flags.Parse(args) // exits on an error
 	chosen, err := regexp.Compile(*only)
 	switch {
 	case err != nil:
@@ -168,8 +168,8 @@ func bench(ctx context.Context, args []string) error {
 	return nil
 }
 
-// keepIn writes the results to the file. Those of a part replace the file's results of the same
-// measurements.
+// keepIn writes the results to the file. If they are a part, they replace the file's results of
+// the same measurements, and the others stay.
 func keepIn(file string, r *results.Report, all []measure, part bool) error {
 	if part {
 		var kept results.Report
@@ -184,8 +184,8 @@ func keepIn(file string, r *results.Report, all []measure, part bool) error {
 	return results.Keep(file, r)
 }
 
-// runAgain is runOne, but measures once more what misses a target: the machine may
-// have been busy for a minute. The second figure counts, and tells the first.
+// runAgain is runOne, but measures a second time if a target is missed, because the machine may
+// have been busy for a minute. The second value counts; its detail contains the first.
 func runAgain(ctx context.Context, m measure) ([]result, error) {
 	results, err := runOne(ctx, m)
 	if err != nil || small || !slices.ContainsFunc(results, func(r result) bool { return !r.Pass() }) {

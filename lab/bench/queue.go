@@ -103,8 +103,8 @@ func queueOf(ctx context.Context, name string, store driver.Store) (results []re
 	return results
 }
 
-// renewalLimit is how much longer a renewal may take beside those who wait. SQLite and
-// PostgreSQL decode the queue for each of them.
+// renewalLimit is the factor by which waiters may slow down a renewal. SQLite and PostgreSQL
+// decode the queue for each renewal.
 var renewalLimit = map[string]float64{"memory": 2, "SQLite": 10, "Redis": 3, "PostgreSQL": 4, "MongoDB": 2}
 
 func queueRenewals(ctx context.Context, name string, store driver.Store) []result {

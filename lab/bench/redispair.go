@@ -37,8 +37,8 @@ func measureRedisPair(ctx context.Context, _ string) []result {
 	}}
 }
 
-// measureRedisPeers compares Lock and Unlock with those of other libraries, each
-// worker with a resource of its own. DESIGN.md, Redis, says why one worker is slower.
+// measureRedisPeers compares Lock and Unlock with other libraries, each worker with a resource of
+// its own. DESIGN.md, Redis, says why one worker is slower.
 func measureRedisPeers(ctx context.Context, _ string) []result {
 	db := openRedis(ctx)
 	defer finish(db.close)

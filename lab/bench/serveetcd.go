@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// etcdPool is what docs/server-operations.md recommends for a server with many callers: transactions
-// that commit at the same time share a flush, and etcd's do so however many there are.
+// etcdPool is the pool size that docs/server-operations.md recommends for a server with many
+// callers. Transactions that commit at the same time share a flush; etcd's always do.
 const etcdPool = "32"
 
 // measureServeEtcd compares Lock and Unlock on PostgreSQL through a server with etcd's lock

@@ -30,8 +30,8 @@ type Engine struct {
 	Kind string
 	// URL is the address for clients.
 	URL string
-	// Emulated says that the server only speaks the protocol of the real one. What
-	// it cannot show is in docs/dev/testing.md.
+	// Emulated means that the server only speaks the protocol of the real one.
+	// docs/dev/testing.md says what it cannot show.
 	Emulated bool
 }
 

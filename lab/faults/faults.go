@@ -23,8 +23,8 @@ type Place struct {
 	Near, Far func(t *testing.T) driver.Store
 }
 
-// subtest is one thing that is to be seen. Those about a scenario bear its
-// number; docs/dev/scenarios.md lists them.
+// subtest is a property to test. If it belongs to a scenario, its name begins with the
+// scenario's number; docs/dev/scenarios.md lists them.
 type subtest struct {
 	name string
 	run  func(b *bench)

@@ -90,7 +90,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// A figure that no result file has is not left out of the page in silence.
+// A value that no result file has is an error.
 func TestFiguresThatAreMissing(t *testing.T) {
 	for name, write := range map[string]func(*kept){
 		"cost": func(k *kept) { k.cost() }, "libraries": func(k *kept) { k.libraries() }, "hand-overs": func(k *kept) { k.handOvers() },
@@ -98,7 +98,7 @@ func TestFiguresThatAreMissing(t *testing.T) {
 	} {
 		var k kept
 		if write(&k); len(k.errs) == 0 {
-			t.Errorf("%s: it is written from empty files", name)
+			t.Errorf("%s: no error for empty files", name)
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Command figures keeps what documents show of the result files in docs/dev: it draws the figures of
-// docs/dev/figures, and writes the tables there and in docs/figures.md. With -check it changes nothing and fails on a difference.
+// Command figures keeps documents equal to the result files of benchmarks and fault campaigns in
+// docs/dev (make docs): it draws docs/dev/figures, and writes the tables in docs/dev and in
+// docs/figures.md. With -check it changes nothing and fails if something differs.
 package main
 
 import (

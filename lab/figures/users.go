@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/results"
 )
 
-// kept finds figures in result files, by what they are of. It keeps the errors: a page lacks
-// nothing unnoticed.
+// kept finds values in result files, by name. It collects the errors, so that no missing value
+// goes unnoticed.
 type kept struct {
 	speed, serve, run results.Report
 	errs              []error
 }
 
-// page is docs/figures.md with its tables.
+// page returns docs/figures.md with its tables filled in.
 func page(docs, dev string) (made, error) {
 	var k kept
 	for file, into := range map[string]*results.Report{
@@ -49,7 +49,7 @@ func page(docs, dev string) (made, error) {
 	return made{"figures.md", []byte(text)}, errors.Join(k.errs...)
 }
 
-// cost is what Lock and Unlock cost on each store.
+// cost returns the table of Lock and Unlock on each store.
 func (k *kept) cost() [][]string {
 	rows := [][]string{{"pairs per second", "1 worker", "many", "of the statements alone"}}
 	for _, s := range []struct{ store, one, many, workers, alone, note, than string }{
@@ -78,7 +78,7 @@ func (k *kept) cost() [][]string {
 	return rows
 }
 
-// libraries are other packages for Redis, each in turns with Holdfast.
+// libraries returns the rates of other packages for Redis, each measured in turns with Holdfast.
 func (k *kept) libraries() string {
 	text := ""
 	for _, peer := range []string{"bsm/redislock", "redsync"} {
@@ -92,7 +92,7 @@ func (k *kept) libraries() string {
 	return text
 }
 
-// handOvers are the times from before Unlock to the next grant.
+// handOvers returns the times from before Unlock to the next grant.
 func (k *kept) handOvers() string {
 	text := ""
 	for _, of := range []struct{ row, shown string }{
@@ -106,7 +106,7 @@ func (k *kept) handOvers() string {
 	return text
 }
 
-// memory is what holds and waiters cost a process.
+// memory returns the cost of holds and waiters in a process.
 func (k *kept) memory() string {
 	measured := func(what string) string { return k.result(k.speed, what).Measured() }
 	one, each := "SQLite, 1,000 idle waiters of one resource, ", "SQLite, 1,000 idle waiters of a resource each, "
@@ -116,7 +116,7 @@ func (k *kept) memory() string {
 			measured(one+"share of a core"), measured(each+"share of a core"))
 }
 
-// server is what holdfast serve adds.
+// server returns the table of the cost of holdfast serve.
 func (k *kept) server() [][]string {
 	stores := []string{"PostgreSQL", "Redis"}
 	rows := [][]string{append([]string{""}, stores...)}
@@ -151,7 +151,7 @@ func (k *kept) server() [][]string {
 	return rows
 }
 
-// commands are programs that run another one under a lock.
+// commands returns the table of programs that run a command under a lock.
 func (k *kept) commands() [][]string {
 	rows := [][]string{{"a run of `true`", "holdfast run", "flock", "etcdctl lock"}}
 	for _, r := range []struct{ what, shown string }{
@@ -166,7 +166,7 @@ func (k *kept) commands() [][]string {
 	return rows
 }
 
-// result is the one of a file with that name.
+// result returns the result of a file with the name.
 func (k *kept) result(r results.Report, what string) results.Result {
 	i := slices.IndexFunc(r.Results, func(one results.Result) bool { return one.What == what })
 	if i < 0 {
@@ -178,7 +178,7 @@ func (k *kept) result(r results.Report, what string) results.Result {
 
 func (k *kept) value(r results.Report, what string) float64 { return k.result(r, what).Value }
 
-// point is what a drawing shows.
+// point returns the value of a point in a drawing.
 func (k *kept) point(drawing, row, series string) float64 {
 	for _, one := range k.speed.Results {
 		for _, p := range one.Points {
@@ -191,7 +191,7 @@ func (k *kept) point(drawing, row, series string) float64 {
 	return 0
 }
 
-// inTurns returns the points of a result for Holdfast and for what took turns with it.
+// inTurns returns the values of Holdfast and of the peer that it took turns with.
 func (k *kept) inTurns(what, peer string) (ours, theirs float64) {
 	for _, p := range k.result(k.speed, what).Points {
 		if p.Series == peer {
@@ -205,10 +205,10 @@ func (k *kept) inTurns(what, peer string) (ours, theirs float64) {
 	return 0, 0
 }
 
-// digits writes three digits.
+// digits formats a number to three digits.
 func digits(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
-// thousands writes three digits of a large number, with commas.
+// thousands formats a large number to three digits, with commas.
 func thousands(v float64) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
 	if err != nil {
@@ -217,7 +217,7 @@ func thousands(v float64) string {
 	return number(rounded)
 }
 
-// share writes a ratio in per cent, with two digits below 100.
+// share formats a ratio in per cent, with one decimal below 10 %.
 func share(v float64) string {
 	text := strconv.FormatFloat(100*v, 'f', 0, 64)
 	if v < 0.1 {

@@ -23,8 +23,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The metrics of holdfast serve are what Prometheus expects, and what docs/server-operations.md lists.
-// They name no resource, no caller and no ID.
+// The metrics of holdfast serve are valid for Prometheus and complete in docs/server-operations.md.
+// They contain no resource, caller or ID.
 func TestServerMetrics(t *testing.T) {
 	s := startServer(t)
 	const resource = "a-resource-that-nobody-sees"
@@ -83,7 +83,7 @@ func TestServerMetrics(t *testing.T) {
 	}
 }
 
-// documented compares the metrics with those of the document, by name and type.
+// documented compares the names and types of the metrics with the document.
 func documented(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/server-operations.md")

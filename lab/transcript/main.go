@@ -1,6 +1,6 @@
-// Command transcript keeps what the documentation shows true. It runs the
-// scripts in docs/transcripts with a freshly built holdfast, takes the examples of
-// the root package and the programs in examples, and writes them between the markers
+// Command transcript keeps transcripts and examples in the documentation true (make docs). It
+// runs the scripts in docs/transcripts with a freshly built holdfast, reads the examples of the
+// root package and the programs in docs/examples, and writes them between these markers
 //
 //	<!-- transcript NAME -->
 //	<!-- /transcript -->
@@ -9,8 +9,9 @@
 //	<!-- example examples/NAME -->
 //	<!-- /example -->
 //
-// of every Markdown file. With -check it changes nothing and fails on a
-// difference. What differs from run to run is replaced as stable.go says.
+// of every Markdown file. With -check it changes nothing and fails if something differs. Output
+// that differs from run to run is replaced as stable.go says. It also checks that links to files
+// have a target.
 package main
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
 )
 
-// scripts is the folder of the scripts, one NAME.txt for each transcript.
+// scripts is the folder of the scripts: NAME.txt for each transcript.
 const scripts = "docs/transcripts"
 
 func main() {

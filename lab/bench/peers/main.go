@@ -1,11 +1,11 @@
 //go:build linux
 
-// Command peers measures holdfast run beside other programs that run a command under a
-// lock, in turns, and programs that do a part of what it does. It keeps what docs/figures.md shows:
+// Command peers measures holdfast run, other programs that run a command under a lock, and
+// programs that do a part of its work, in turns. It saves the results for docs/figures.md:
 //
 //	cd lab/bench && GOWORK=off go run ./peers -keep ../../docs/dev/performance-run.json
 //
-// It measures the programs that are in PATH: flock, and etcd with etcdctl. It starts etcd
+// It measures the programs that it finds in PATH: flock, and etcd with etcdctl. It starts etcd
 // itself, on the loopback interface.
 package main
 

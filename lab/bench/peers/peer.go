@@ -174,7 +174,7 @@ func childrenTime() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), err
 }
 
-// results are the medians of so many runs, and what hold has measured.
+// results returns the medians of the runs, and the values that hold measured.
 func (p *peer) results(rounds int) []results.Result {
 	of := func(what string, v float64, unit, detail string) results.Result {
 		return results.Result{Name: "run", What: p.name + ", " + what, Value: v, Unit: unit, Figure: true, Detail: detail}
@@ -192,7 +192,7 @@ func (p *peer) results(rounds int) []results.Result {
 	return all
 }
 
-// milliseconds is the median.
+// milliseconds returns the median.
 func milliseconds(times []time.Duration) float64 {
 	sorted := slices.Sorted(slices.Values(times))
 	return float64(sorted[len(sorted)/2]) / float64(time.Millisecond)

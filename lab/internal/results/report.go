@@ -78,8 +78,8 @@ func (r *Report) Table() string {
 	return b.String()
 }
 
-// Replace puts the results of another report in place of those of the same measurements. All are
-// then in the order of the measurements' names.
+// Replace replaces the results of the measurements that part has, and sorts all results in the
+// order of the names of measurements. Both reports must be from the same machine.
 func (r *Report) Replace(part *Report, order []string) error {
 	if part.CPU != r.CPU || part.Cores != r.Cores || part.System != r.System {
 		return fmt.Errorf("the kept results are those of another machine: %s, %d cores, %s", r.CPU, r.Cores, r.System)
@@ -100,7 +100,7 @@ func (r *Report) Replace(part *Report, order []string) error {
 	return nil
 }
 
-// Machine says when the results were measured, and on what.
+// Machine returns a sentence with the dates and the machine of the measurements.
 func (r *Report) Machine() string {
 	dates := []string{r.Date}
 	for _, one := range r.Results {
@@ -111,8 +111,8 @@ func (r *Report) Machine() string {
 	return fmt.Sprintf("Measured on %s: %s, %d cores, %s, %s.", strings.Join(dates, " and "), r.CPU, r.Cores, r.System, r.Go)
 }
 
-// Markdown is a table of the results that have a target. For those that missed it, it says below
-// what they were made of.
+// Markdown returns a table of the results with a target, and below it the details of missed
+// targets.
 func (r *Report) Markdown() string {
 	rows := [][]string{{"", "target", "measured"}}
 	var missed strings.Builder
@@ -134,7 +134,7 @@ func (r *Report) Markdown() string {
 	return text
 }
 
-// MarkdownTable is a table in Markdown, whose first row is its head.
+// MarkdownTable formats a table in Markdown. The first row is its head.
 func MarkdownTable(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {
