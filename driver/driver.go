@@ -1,43 +1,46 @@
-// Package driver is the contract between the Holdfast client and a store of locks.
-// Programs that take locks import package holdfast; stores import this one.
+// Package driver is the contract between the Holdfast Client and a store of locks. Programs
+// that take locks import package holdfast. Stores import this package, and so do tools for
+// operators: it documents the fields and methods of Status, Place, Filter, Traits and
+// HeldError, and has some names that package holdfast does not have, such as SweepResult,
+// ParseHoldID, Unknown and NoPlace.
 //
-// A Store makes one attempt per call. It does not wait, does not retry what may have
-// been applied, and does nothing for a call that has returned but read its answer:
-// waiting, keep-alive and loss belong to the client, once for all stores. The rules
-// for stores are at each method, and package drivertest checks them.
+// A Store makes one attempt per call. It does not wait, does not repeat a request that may
+// have been applied, and does nothing after a call has returned, except read its answer. The
+// Client waits, renews holds and handles losses, for all stores alike. The rules for a store
+// are at each method; package drivertest checks them.
 //
-// Durations go to the store, never absolute times: the store's clock decides, and no
-// answer of a store depends on the clock of its caller.
+// Requests have durations, never absolute times: the store's clock decides, and no answer of
+// a store depends on the clock of its caller.
 //
-// Likewise, programs show ages, not dates. The clocks of a store and of its caller may
-// differ, so the caller never subtracts one from the other. A store that returns times of
-// its clock also returns what that clock was (Status.Seen, Place.Seen), in the same
-// round trip, and Status.Age and its like are differences on that one clock.
+// Programs show ages, not dates. The clocks of a store and of its caller may differ, so a
+// caller never subtracts one from the other. A store that returns times of its clock also
+// returns the time of its clock at that moment (Status.Seen, Place.Seen), in the same round
+// trip. Methods such as Status.Age return differences on that clock.
 //
 // # Terms
 //
 // These terms mean the same in all code, messages and documents:
 //
 //   - A resource is the name of what a lock protects: 1 to 1024 bytes of UTF-8 without NUL.
-//   - A lock ID is the name under which a client locks one or several resources: by it,
-//     all these holds can be renewed or released together. The caller chooses it, or it is
+//   - A lock ID is the name under which a client locks one or several resources. All holds
+//     of a lock ID can be renewed or released together. The caller chooses it, or it is
 //     random. It prevents mistakes and is not a secret.
 //   - A hold is one acquisition of one resource by one lock ID. A lock ID has at most one
 //     hold on a resource.
-//   - A hold ID is 12 random bytes that name one acquisition. The Client makes it before
+//   - A hold ID is 12 random bytes that identify one acquisition. The Client makes it before
 //     the first request, so every request about the hold can be repeated.
 //   - The mode of a hold is exclusive or shared. A limit is the largest number of shared
-//     holds on a resource; without one there may be any number.
-//   - The TTL is how long a hold lives unless it is renewed. It lives until its end on the
-//     store's clock. Then it has expired, even if no sweep has dropped it yet. A hold
-//     whose TTL is Forever has no end.
+//     holds of a resource; without a limit there may be any number.
+//   - The TTL is how long a hold lives unless it is renewed: until its end by the store's
+//     clock. Then it has expired, even if no sweep has dropped it yet. A hold whose TTL is
+//     Forever has no end.
 //   - The takeover delay is how long a hold goes on blocking after its end, unless it was
 //     released. The hold cannot be renewed in that time.
 //   - A hold blocks, or is in the way, while it can exclude another hold: until its end
 //     and its takeover delay are over.
 //   - A token, or fencing token, is a number that rises with every grant of a resource, in
 //     all modes, as far as Traits.Fencing promises. The data that a lock protects can
-//     refuse the writes of stale holders by it.
+//     use it to refuse the writes of stale holders.
 //   - The details of a hold are owner, host and comment. No decision depends on them.
 //   - A record is what a store keeps for a resource: its holds and its last token. It is
 //     idle if it has no holds.
@@ -53,118 +56,113 @@ import (
 
 // Store keeps the holds of any number of resources.
 //
-// All methods may be called concurrently. Requests are valid (see the Validate
-// methods): the client checks them before it calls.
+// All methods may be called concurrently. Requests are valid: the Client calls their Validate
+// methods first.
 //
-// Any other error than the package's named ones means that the outcome is unknown: the
-// request may have been applied, may be applied later, or may never be. The
-// caller repeats it with the same hold ID. A store must therefore never turn a
-// failure to reach its data into ErrHeld, ErrLost or a silent success. The named
-// errors are definite: the request was not applied.
+// The named errors of this package are definite: the request was not applied. Any other error
+// means that the outcome is unknown: the request may have been applied, may be applied later,
+// or may never be. The caller repeats it with the same hold ID. So a store must never turn a
+// failure to reach its data into ErrHeld, ErrLost or a silent success.
 //
-// A call returns soon after its ctx has ended, and sends nothing if its ctx had ended
-// before. After it has returned, the store does not send its request again, nor for
-// the first time, as client libraries do that buffer while they are disconnected: the
-// caller may have cleaned up after it.
+// A call returns soon after its ctx has ended, and sends nothing if its ctx had ended before.
+// After a call has returned, the store does not send its request, neither again nor for the
+// first time, as client libraries do that buffer requests while they are disconnected: the
+// caller may have cleaned up in the meantime.
 type Store interface {
-	// Acquire grants the resource or answers with a *HeldError.
+	// Acquire grants the resource or returns a *HeldError.
 	//
-	// A hold blocks until its end and, unless it was released, for its takeover
-	// delay after that. An exclusive request is granted when nothing blocks; a
-	// shared one when nothing exclusive blocks, no shared hold blocks that was
-	// granted with another limit, and, if it has a limit, fewer shared holds
-	// than that block. See AcquireRequest.Limit.
+	// A hold blocks until its end and, unless it was released, for its takeover delay after
+	// that. An exclusive request is granted if nothing blocks. A shared request is granted if
+	// no exclusive hold blocks, no shared hold with another limit blocks and, if the request
+	// has a limit, fewer shared holds than the limit block. See AcquireRequest.Limit.
 	//
-	// A lock ID has at most one hold on a resource. If the same lock ID with the same
-	// hold ID has a live hold, the request is a repeat: Acquire returns the same
-	// grant without moving the end. If that hold is past its end, the request is a
-	// new acquisition with a new token. If the lock ID has a live hold with another
-	// hold ID, or has released its hold with a delay, the resource is held, and
-	// HeldError.BySelf is set.
+	// A lock ID has at most one hold of a resource. If the same lock ID has a live hold with
+	// the same hold ID, the request is a repeat: Acquire returns the same grant without
+	// moving the end. If that hold has expired, the request is a new acquisition with a new
+	// token. If the lock ID has a live hold with another hold ID, or has released its hold
+	// with a delay, the resource is held, and HeldError.BySelf is set.
 	//
-	// A repeat is confirmed as a grant is: if a grant waits for the copies that the
-	// store promises (Traits.Failover), the answer to a repeat waits for them too, by
-	// a write or a lock that does. The first attempt may have had no answer just
-	// because no copy had the hold. A hold that is on one server only is lost with
-	// that server.
+	// A repeat is confirmed in the same way as a grant: if a grant waits for the copies that
+	// the store promises (Traits.Failover), the answer to a repeat waits for them too, by a
+	// write or by a lock that does. The first attempt may have had no answer because no copy
+	// had the hold, and a hold on one server only is lost with that server.
 	//
-	// Places ahead count as if their waiters held the resource already; see
-	// AcquireRequest.Place. A grant takes the acquirer's own place out of the queue.
+	// Waiters ahead count as if they held the resource already: see AcquireRequest.Place. A
+	// grant takes the acquirer's own place out of the queue.
 	//
-	// A refusal changes nothing that could wake another acquirer. With Traits.Queue it
-	// gives the acquirer its place, or keeps it, unless the acquirer's own hold refuses
-	// it (BySelf) or the queue is full. That is a courtesy: if it cannot be written, the
-	// answer is the same refusal, without a place. It waits for no copies of the data.
+	// A refusal changes nothing that could wake another acquirer. With Traits.Queue it gives
+	// the acquirer its place, or keeps it, unless the acquirer's own hold is in the way
+	// (BySelf) or the queue is full. If the place cannot be written, the answer is the same
+	// refusal without a place. The place need not wait for copies of the data.
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 
-	// Renew extends each hold to now + TTL and never moves an end backwards. Each
-	// request has its own outcome, in order; a result that is missing is unknown. The
-	// error of the call as a whole makes every outcome unknown. The order of effects is
-	// not defined, and they are not atomic together.
+	// Renew extends each hold to now + TTL. It never moves an end backwards. Each request has
+	// its own outcome, in order; a missing result means unknown. An error of the whole call
+	// makes every outcome unknown. The requests take effect in any order, and not atomically.
 	Renew(ctx context.Context, rs []RenewRequest) ([]RenewResult, error)
 
-	// Release ends each hold, now or after a delay. A hold that is not there has been
-	// released, which is no error. Outcomes are as for Renew.
+	// Release ends each hold, now or after a delay. It is no error if a hold is not there: it
+	// has been released. Outcomes are as for Renew.
 	Release(ctx context.Context, rs []ReleaseRequest) ([]ReleaseResult, error)
 
-	// List yields the holds that match. It is not a snapshot: a hold that is
-	// there throughout is yielded at least once. It ends after the first error.
+	// List returns an iterator over the holds that match the filter. It is not a snapshot: a
+	// hold that exists throughout is yielded at least once. The iteration ends after the
+	// first error.
 	//
-	// The body of the loop is the user's code, which may take long or call the store.
-	// While it runs, the store keeps nothing that other callers wait for: no lock, no
-	// connection and no transaction. It reads a bounded page before it yields.
+	// The body of the loop is user code, which may take long or call the store. While it
+	// runs, the store keeps nothing that other callers wait for: no lock, no connection and
+	// no transaction. It reads a page of limited size before it yields.
 	List(ctx context.Context, f Filter) iter.Seq2[Status, error]
 
-	// Sweep drops holds that no longer block and deletes the records of resources
-	// that have had no hold for SweepRequest.Idle, provided that their last token
-	// lies as far behind the store's clock: otherwise a token could come twice. It
-	// never touches a live hold nor one in its takeover delay. Its cost depends on
-	// how many are due, not on how many there are.
+	// Sweep drops holds that no longer block. It deletes the records of resources that have
+	// had no hold for SweepRequest.Idle, provided that their last token is as far behind the
+	// store's clock: otherwise a token could repeat. It never touches a live hold or a hold
+	// in its takeover delay. Its cost depends on the number of due records, not on the number
+	// of all records.
 	Sweep(ctx context.Context, q SweepRequest) (SweepResult, error)
 
-	// Traits says what the store promises. It is constant and sends nothing.
+	// Traits returns the promises of the store. They are constant, and Traits sends nothing.
 	Traits() Traits
 
-	// Close frees the connections, files and goroutines of the store. It releases no
-	// lock.
+	// Close frees the connections, files and goroutines of the store. It releases no lock.
 	Close() error
 }
 
 // Watcher is a Store that signals when another attempt may succeed.
 type Watcher interface {
-	// Watch subscribes to the resource until ctx ends, and returns only when the
-	// subscription is effective: a release that is applied after Watch returned
-	// is signalled. So are forced releases and the sweep of a hold. Refusals and
-	// renewals are not. Signals coalesce; each reconnect of the store's stream
-	// gives one, unless the stream goes on where it was cut. A closed channel means
-	// "poll from now on". The Client ends the ctx after 2 s without an answer.
+	// Watch subscribes to the resource until ctx ends. It returns only when the subscription
+	// has begun: a release that is applied after Watch has returned gives a signal, and so do
+	// forced releases and the sweep of a hold. Refusals and renewals give none. Signals
+	// coalesce. Each reconnect of the store's stream gives a signal, unless the stream
+	// continues where it broke. A closed channel means: poll from now on. The Client ends the
+	// ctx after 2 s without an answer.
 	//
-	// ErrUnsupported means that this store cannot watch, as configured.
+	// The error is ErrUnsupported if this store, as configured, cannot watch.
 	Watch(ctx context.Context, resource string) (<-chan struct{}, error)
 }
 
-// LossWatcher is a Store whose server can lose what it has confirmed, for example if it
-// starts again without its data, and that notices when this may have happened.
+// LossWatcher is a Store whose server can lose data that it has confirmed, for example by a
+// restart without its data, and that notices when this may have happened.
 type LossWatcher interface {
-	// WatchLoss returns when the store begins to notice. Until ctx ends, a signal says
-	// that the server may have lost holds since then or since the last signal, as after
-	// each reconnect. Signals coalesce. A closed channel means that no signal follows.
+	// WatchLoss returns when the store has begun to notice losses. Until ctx ends, a signal
+	// says that the server may have lost holds since then or since the last signal, as after
+	// each reconnect. Signals coalesce. A closed channel means that no further signal comes.
 	//
-	// The Client calls it while it has holds, and renews all of them when it returns and
-	// after each signal. It calls it again after an error, unless that is ErrUnsupported:
-	// then this store cannot notice, as configured.
+	// The Client calls WatchLoss while it has holds. It renews all of them when WatchLoss
+	// returns and after each signal. After an error it calls WatchLoss again, unless the
+	// error is ErrUnsupported: this store, as configured, cannot notice losses.
 	WatchLoss(ctx context.Context) (<-chan struct{}, error)
 }
 
 // Queue is a Store that keeps a queue of waiters (Traits.Queue).
 type Queue interface {
-	// Waiters yields the live places of the resources and waiters that the filter
-	// chooses, the places of one resource in order. Otherwise it is like List.
+	// Waiters returns an iterator over the live places that match the filter, the places of
+	// one resource in order. Otherwise it is like List.
 	Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error]
 }
 
-// Waiters yields what the store's own Waiters does. The error is ErrUnsupported if the
-// store keeps no queue.
+// Waiters calls the store's Waiters method. The error is ErrUnsupported if the store keeps no
+// queue.
 func Waiters(ctx context.Context, s Store, f Filter) iter.Seq2[Place, error] {
 	if q, ok := s.(Queue); ok && s.Traits().Queue {
 		return q.Waiters(ctx, f)
@@ -172,20 +170,20 @@ func Waiters(ctx context.Context, s Store, f Filter) iter.Seq2[Place, error] {
 	return func(yield func(Place, error) bool) { yield(Place{}, ErrUnsupported) }
 }
 
-// Initializer is a Store that has something to prepare or to check before its
-// first use: a schema, an index, the server's settings.
+// Initializer is a Store that has something to prepare or to check before its first use, such
+// as a schema, an index or the server's settings.
 type Initializer interface {
-	// Init may be called again; it is cheap when all is in place. The Client gives it
-	// 10 s, and calls it again if that was too short: an Init that was cut off must
-	// not be in the way of the next one. If the store cannot be used as it is, the
-	// error wraps ErrUnusable and says how to fix it.
+	// Init may be called again, and is cheap if everything is in place. The Client gives it
+	// 10 s, and calls it again if that was too short: an interrupted Init must not block the
+	// next one. If the store cannot be used as it is, the error wraps ErrUnusable and says
+	// how to fix it.
 	Init(ctx context.Context) error
 }
 
-// Reach says how far apart two clients may be and still exclude one another.
+// Reach says how far apart two clients of a store may be and still exclude each other.
 type Reach string
 
-// How far a store reaches.
+// The values of Reach.
 const (
 	Process Reach = "process"
 	Host    Reach = "host"
@@ -195,82 +193,81 @@ const (
 // Fencing says what the tokens of a store promise.
 type Fencing string
 
-// What tokens promise. They protect what exclusive holds write.
+// The values of Fencing. Tokens protect the writes of exclusive holders.
 const (
-	// FencingStrict: strictly rising, whatever happens to the record.
+	// FencingStrict: tokens strictly rise, whatever happens to the record.
 	FencingStrict Fencing = "strict"
-	// FencingClock: a release deletes the record, so that tokens rise only
-	// across gaps larger than the resolution of the store's clock.
+	// FencingClock: a release deletes the record, so tokens rise only across gaps larger than
+	// the resolution of the store's clock.
 	FencingClock Fencing = "clock"
-	// FencingNone: no tokens.
+	// FencingNone: there are no tokens.
 	FencingNone Fencing = "none"
 )
 
-// Failover says what is left of holds when a copy of the store takes over.
+// Failover says what is left of holds after a copy of the store has taken over.
 type Failover string
 
-// What a fail-over leaves.
+// The values of Failover.
 const (
 	// FailoverNone: there are no copies.
 	FailoverNone Failover = ""
-	// FailoverKeeps: what was granted is there, because it was on enough copies
-	// before the store returned the grant.
+	// FailoverKeeps: granted holds are kept, because they were on enough copies before the
+	// store returned the grant.
 	FailoverKeeps Failover = "keeps"
-	// FailoverMayLose: replication is asynchronous. What the new primary did not have
-	// yet is lost, so two clients can hold one lock, and tokens rise as far as the
+	// FailoverMayLose: replication is asynchronous. Data that the new primary did not have
+	// yet is lost, so two clients can hold one lock, and tokens rise only as far as the
 	// clocks of the servers agree.
 	FailoverMayLose Failover = "may lose"
 )
 
-// Traits are what a store promises. People choose a store by them, and the
-// conformance suite checks them.
+// Traits are the promises of a store. People choose a store by them, and package drivertest
+// checks them.
 type Traits struct {
-	// Name of the kind of store, such as "sqlite".
+	// Name is the kind of the store, such as "sqlite".
 	Name string
-	// Reach says who can share the store.
+	// Reach says which clients can share the store.
 	Reach Reach
-	// ServerClock: one clock, that of the store, decides for all clients.
+	// ServerClock means that one clock, the store's, decides for all clients.
 	ServerClock bool
-	// Notifies: the store is a Watcher and Watch works.
+	// Notifies means that the store is a Watcher and Watch works.
 	Notifies bool
-	// Queue: the store keeps a queue of waiters, see AcquireRequest.Place.
+	// Queue means that the store keeps a queue of waiters: see AcquireRequest.Place.
 	Queue bool
-	// Durable: what a call has confirmed, holds, their ends and tokens, is there
-	// after the store's process and machine have crashed or lost power, and started
-	// again with their disks.
+	// Durable means that confirmed holds, ends and tokens are kept when the process and the
+	// machine of the store crash or lose power and start again with their disks.
 	Durable bool
-	// Shared: shared holds and limits are supported. Other stores return
+	// Shared means that shared holds and limits are supported. Other stores return
 	// ErrUnsupported for a shared request.
 	Shared bool
-	// Sweeps: expired holds and idle records stay until a Sweep drops them, so
-	// clients sweep by themselves. false: the store drops them itself.
+	// Sweeps means that expired holds and idle records stay until a Sweep drops them, so
+	// clients sweep in the background. If it is false, the store drops them by itself.
 	Sweeps bool
-	// Fencing says what tokens promise.
+	// Fencing says what the tokens promise.
 	Fencing Fencing
-	// Failover says what is left of holds when a copy of the store takes over.
+	// Failover says what is left of holds after a copy of the store has taken over.
 	Failover Failover
 }
 
-// SweepResource is the resource that a Client holds in its store from one background sweep
-// to the next.
+// SweepResource is the resource that a Client holds in its store from one background sweep to
+// the next.
 const SweepResource = "holdfast/sweep"
 
-// SweepRequest bounds a Sweep.
+// SweepRequest limits a Sweep.
 type SweepRequest struct {
-	// Idle is for how long a resource must have had no hold for its record to be
-	// deleted. Where others use the store, it should be a minute at least: a store may take
-	// the time of an acquire before that waits for its turn, and a record that was deleted
-	// meanwhile would begin again with a lower token.
+	// Idle is how long a resource must have had no hold for its record to be deleted. If
+	// others use the store, it should be at least a minute: a store may read the time of an
+	// acquire before the acquire waits for its turn, and if the record were deleted in
+	// between, its tokens would begin again too low.
 	Idle time.Duration
-	// Most bounds how many records the call changes or deletes, so that it takes
-	// a short time. 0: no bound.
+	// Most limits how many records the call changes or deletes, so that it takes a short
+	// time. 0 means no limit.
 	Most int
 }
 
-// SweepResult counts what a Sweep removed.
+// SweepResult has the numbers of what a Sweep removed.
 type SweepResult struct {
 	Holds   int // expired holds dropped
 	Records int // idle records deleted
-	// More says that the call stopped at SweepRequest.Most: more may be due.
+	// More says that the call stopped at SweepRequest.Most, and more records may be due.
 	More bool
 }

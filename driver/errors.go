@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// The named outcomes. Package holdfast exports the ones that its callers meet.
+// The named errors. Package holdfast exports them too.
 var (
-	// ErrHeld: another hold is in the way. A store answers with a *HeldError.
+	// ErrHeld means that another hold, or a waiter that is served first, is in the way. A
+	// store returns a *HeldError.
 	ErrHeld = errors.New("held by another")
-	// ErrLost: the hold is past its end, released or not there.
+	// ErrLost means that the hold has expired, was released or is not there.
 	ErrLost = errors.New("lost")
-	// ErrUnsupported: the store cannot do this at all.
+	// ErrUnsupported means that the store does not have this operation.
 	ErrUnsupported = errors.New("not supported by this store")
-	// ErrInvalid: the request is malformed. Nothing was sent.
+	// ErrInvalid means that the request is malformed. Nothing was sent.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnusable: the store certainly cannot be used until somebody fixes it: a wrong
-	// address, a refused password, a missing index, a newer schema, a read-only
-	// disk of this machine. A retry alone does not help. Where passing
-	// causes have the same code, a store returns this error only if a text or the
-	// place of the failure tells them apart.
+	// ErrUnusable means that the store certainly cannot be used until somebody fixes it: a
+	// wrong address, a refused password, a missing index, a newer schema, a read-only disk of
+	// this machine. A retry alone does not help. If temporary failures have the same error
+	// code, a store returns ErrUnusable only if a text or the place of the failure tells them
+	// apart.
 	ErrUnusable = errors.New("store cannot be used")
-	// ErrDamaged: a record cannot be understood. It is left as it is.
+	// ErrDamaged means that a record cannot be understood. It was not changed.
 	ErrDamaged = errors.New("damaged record")
 )
 
-// Definite reports whether err is one of the named outcomes: the request was not applied.
+// Definite reports whether err is one of the named errors: the request was not applied.
 func Definite(err error) bool {
 	for _, named := range []error{ErrHeld, ErrLost, ErrUnsupported, ErrInvalid, ErrUnusable, ErrDamaged} {
 		if errors.Is(err, named) {
@@ -37,47 +38,49 @@ func Definite(err error) bool {
 	return false
 }
 
-// HeldError describes the holds that are in the way of an acquire. It is ErrHeld.
-// Package model makes it for all stores, also for stores whose server decides.
+// HeldError describes the holds and the waiters that are in the way of an acquire. It matches
+// ErrHeld. Package model makes it for all stores, also for stores whose server decides.
 type HeldError struct {
 	Resource string
-	// Holders are the holds of the resource, as far as the store returned them. There may
-	// be none, or none that is in the way: then others are ahead in the queue.
+	// Holders has the holds of the resource, as far as the store returned them. If none of
+	// them is in the way, or there are none, waiters are served first.
 	Holders []Status
-	// Position is how many are served before the acquirer: 0 means that it is next. The
-	// command's positions count from 1. They are the fair waiters whose places are before
-	// its own. It is NoPlace if the acquirer has no place itself, as in a TryLock; those in
-	// Ahead are served before it all the same.
+	// Position is the number of waiters that are served before the acquirer: the fair waiters
+	// whose places are before its own. It is 0 if the acquirer is next (the holdfast command
+	// counts from 1), and NoPlace if the acquirer has no place, as in a TryLock. The waiters
+	// in Ahead are served first in any case.
 	Position int
-	// Waiters is how many places the queue has, fair or not, the acquirer's own included.
+	// Waiters is the number of places in the queue, fair or not, including the acquirer's
+	// own.
 	Waiters int
 	// Ahead has the first four waiters that are served before the acquirer.
 	Ahead []Place
-	// RetryAfter is the time after which an acquire may be granted even if nobody
-	// releases: Forever if a hold without an end is in the way, Unknown if the store
-	// did not return it. Waiters ahead count as if they went at once, so it is 0 if only
-	// these are in the way.
+	// RetryAfter is the time after which an acquire may be granted even if nobody releases a
+	// hold. It is Forever if a hold without an end is in the way, and Unknown if the store
+	// did not return it. Waiters ahead count as if they left at once, so it is 0 if only
+	// waiters are in the way.
 	RetryAfter time.Duration
-	// BySelf: the lock ID of the request itself has a live hold on the resource. That is what a
-	// store says. A Client says so only of a hold of its own, by that lock ID or in the ctx of
-	// the caller, who would wait for itself. A hold of the same lock ID that another process
-	// has, or had before it was killed, is like any other; Holders shows it.
+	// BySelf says that the caller would wait for itself. A store sets it if the request's
+	// lock ID has a live hold of the resource. A Client sets it only for its own holds, by
+	// that lock ID or bound to the ctx of the caller. In a Client's error, a hold of the same
+	// lock ID that another process has, or had before it was killed, is like any other hold:
+	// Holders shows it.
 	BySelf bool
-	// LimitDiffers: a shared hold is in the way that was granted with another
-	// limit. The programs that share the resource do not agree on it.
+	// LimitDiffers says that a shared hold with another limit is in the way: the programs
+	// that share the resource have different limits.
 	LimitDiffers bool
-	// Cause is why a wait for the resource ended, or nil for a plain refusal.
+	// Cause is the reason why a wait for the resource ended. It is nil for a plain refusal.
 	Cause error
 }
 
-// OnlyAhead reports whether nothing but waiters that are served first is in the way: the
-// resource is free, or shared by holds that leave room for the acquirer.
+// OnlyAhead reports whether only waiters that are served first are in the way: the resource
+// is free, or shared by holds that leave room for the acquirer.
 func (e *HeldError) OnlyAhead() bool {
 	return len(e.Ahead) > 0 && (len(e.Holders) == 0 || e.RetryAfter == 0 && !e.BySelf && !e.LimitDiffers)
 }
 
-// Error names the resource and, if there is just one, its holder, or who is first in the
-// queue if that is all that is in the way.
+// Error returns a text with the resource and the first holder, or the first waiter if only
+// waiters are in the way.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "holdfast: %q is held", e.Resource)
@@ -99,7 +102,7 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// sharedBy says who shares the resource with those ahead.
+// sharedBy returns "free", or "shared" with the holders.
 func (e *HeldError) sharedBy() string {
 	if len(e.Holders) == 0 {
 		return "free"
@@ -118,7 +121,7 @@ func (e *HeldError) holders() string {
 	}
 }
 
-// heldLimit says which limit the holders have, as far as the store returned it.
+// heldLimit returns a text about the limit of the holders, as far as the store returned it.
 func (e *HeldError) heldLimit() string {
 	for _, s := range e.Holders {
 		switch {
@@ -132,10 +135,10 @@ func (e *HeldError) heldLimit() string {
 	return " with another limit than this request has"
 }
 
-// Holder names the holder for people: its owner and host, or its lock ID.
+// Holder returns a name of the holder for people: its owner and host, or its lock ID.
 func (s Status) Holder() string { return nameOf(s.Owner, s.Host, s.LockID) }
 
-// Waiter names the waiter as Status.Holder does a holder.
+// Waiter returns a name of the waiter for people: its owner and host, or its lock ID.
 func (p Place) Waiter() string { return nameOf(p.Owner, p.Host, p.LockID) }
 
 func nameOf(owner, host, lockID string) string {
@@ -148,8 +151,8 @@ func nameOf(owner, host, lockID string) string {
 	return fmt.Sprintf("lock ID %q", lockID)
 }
 
-// Is makes every HeldError an ErrHeld.
+// Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// Unwrap returns Cause, so that a wait that was cancelled is also ctx.Err().
+// Unwrap returns Cause, so that the error of a cancelled wait also matches ctx.Err().
 func (e *HeldError) Unwrap() error { return e.Cause }

@@ -40,13 +40,13 @@ func TestHeldError(t *testing.T) {
 				}
 			}
 			if !errors.Is(c.err, ErrHeld) {
-				t.Error("is not ErrHeld")
+				t.Error("the error does not match ErrHeld")
 			}
 			if got := errors.Is(c.err, context.DeadlineExceeded); got != (c.err.Cause != nil) {
 				t.Errorf("is the context's error: %v", got)
 			}
 			if errors.Is(c.err, ErrLost) {
-				t.Error("is ErrLost as well")
+				t.Error("the error matches ErrLost")
 			}
 		})
 	}

@@ -2,37 +2,36 @@ package driver
 
 import "time"
 
-// Filter chooses holds. Zero fields choose all; the others must all match.
+// Filter selects holds. A zero field matches every hold; a hold must match all fields.
 //
-// Waiters are chosen by the same fields: CreatedBefore and CreatedAfter compare when a
-// waiter came. LeftBelow and LeftAtLeast compare how long its place is kept, which is not
-// how long it waits. Expired chooses no further waiters, because stores keep no place past
-// its end.
+// Filter also selects waiters. CreatedBefore and CreatedAfter then compare when a waiter
+// came. LeftBelow and LeftAtLeast compare how long its place is kept, not how long it waits.
+// Expired has no effect, because stores keep no place beyond its end.
 type Filter struct {
 	Resource string
 	LockID   string
 	Owner    string
-	// CreatedBefore and CreatedAfter leave out holds of that very moment.
+	// CreatedBefore and CreatedAfter exclude holds of exactly that time.
 	CreatedBefore time.Time
 	CreatedAfter  time.Time
-	// LeftBelow chooses holds with less time left; never those without an end.
+	// LeftBelow selects holds with less time left, but no holds without an end.
 	LeftBelow time.Duration
-	// LeftAtLeast chooses holds with that much time left, or without an end.
+	// LeftAtLeast selects holds with at least that much time left, or without an end.
 	LeftAtLeast time.Duration
-	// Expired also chooses holds that no longer block but were not yet swept.
+	// Expired also selects holds that no longer block but were not swept yet.
 	Expired bool
 }
 
-// MatchPlace reports whether the waiter is chosen, by its resource, lock ID and owner, and
-// by when it came.
+// MatchPlace reports whether the waiter matches, by its resource, lock ID, owner, time of
+// arrival, and how long its place is kept.
 func (f Filter) MatchPlace(p Place) bool {
 	return f.Match(Status{
 		Resource: p.Resource, LockID: p.LockID, Details: Details{Owner: p.Owner}, Created: p.Since, Left: p.Left,
 	})
 }
 
-// Match reports whether the hold is chosen. It does not consider Expired, nor a Left
-// that is Unknown: stores that yield holds which no longer block check Expired first.
+// Match reports whether the hold matches. It ignores Expired, and does not handle a Left that
+// is Unknown: stores that yield holds which no longer block check Expired first.
 func (f Filter) Match(s Status) bool {
 	switch {
 	case f.Resource != "" && s.Resource != f.Resource,

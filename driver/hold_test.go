@@ -41,7 +41,7 @@ func TestModeText(t *testing.T) {
 		}
 	}
 	if text, err := json.Marshal(Mode(2)); err == nil {
-		t.Errorf("a mode that does not exist was written as %s", text)
+		t.Errorf("an invalid mode was marshalled as %s", text)
 	}
 	for _, bad := range []string{"", "Exclusive", "Mode(2)"} {
 		m := Shared

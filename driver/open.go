@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
-// Opener makes a store from its URL. Its errors must not contain the URL's
-// password. It reads the URL before it looks at ctx: with a ctx that has ended it
-// only checks the URL, and sends nothing.
+// Opener makes a store from its URL. Its errors must not contain the URL's password. It
+// parses the URL before it looks at ctx: if ctx has ended, it only checks the URL and sends
+// nothing.
 type Opener func(ctx context.Context, u *url.URL) (Store, error)
 
 var schemes struct {
@@ -25,8 +25,8 @@ var schemes struct {
 	openers map[string]Opener
 }
 
-// Register registers a URL scheme for Open. A store calls it from its init function.
-// It panics if the scheme is registered already.
+// Register registers a URL scheme for Open. Stores call it in their init functions. It panics
+// if the scheme is registered already.
 func Register(scheme string, open Opener) {
 	schemes.Lock()
 	defer schemes.Unlock()
@@ -39,15 +39,15 @@ func Register(scheme string, open Opener) {
 	schemes.openers[scheme] = open
 }
 
-// Schemes returns the URL schemes of the stores that are linked in, sorted.
+// Schemes returns the registered URL schemes, sorted.
 func Schemes() []string {
 	schemes.RLock()
 	defer schemes.RUnlock()
 	return slices.Sorted(maps.Keys(schemes.openers))
 }
 
-// Open makes the store that the URL names. Its errors never repeat the URL,
-// which may hold a password.
+// Open makes the store with the given URL. Its errors never contain the URL, which may have a
+// password.
 func Open(ctx context.Context, storeURL string) (Store, error) {
 	u, err := ParseURL(storeURL)
 	if err != nil {
@@ -66,7 +66,7 @@ func Open(ctx context.Context, storeURL string) (Store, error) {
 	return open(ctx, u)
 }
 
-// packages of this project, by the schemes that they register.
+// packages has this module's packages by the URL schemes that they register.
 var packages = map[string]string{
 	"memory": "memlock", "sqlite": "sqlitelock",
 	"mongodb": "mongolock", "mongodb+srv": "mongolock",
@@ -77,8 +77,8 @@ var packages = map[string]string{
 	"https": "httplock", "http": "httplock", "unix": "httplock",
 }
 
-// noURL is the error for a text that is no URL of a store, but may be the path of a file,
-// which can only be that of SQLite.
+// noURL returns the error for a text without a URL scheme of a store. It may be the path of a
+// file, which only SQLite has.
 func noURL(text string) error {
 	imported := ""
 	if !slices.Contains(Schemes(), "sqlite") {
@@ -88,8 +88,8 @@ func noURL(text string) error {
 		ErrInvalid, filePath(text), imported, linked())
 }
 
-// filePath returns the path of a file as a sqlite URL has it. For a text that is not clearly
-// such a path it returns the word PATH: it may have a password.
+// filePath returns the path of a file in the form of a sqlite URL. For a text that is not
+// clearly such a path it returns the word PATH, because the text may have a password.
 func filePath(text string) string {
 	path := strings.ReplaceAll(text, `\`, "/")
 	if rest, ok := strings.CutPrefix(path, "file:"); ok {
@@ -126,13 +126,13 @@ func unknownScheme(scheme string) error {
 	return fmt.Errorf("%w: no store for URL scheme %s; linked in: %s", ErrInvalid, quote.Short(scheme), linked())
 }
 
-// ParseURL is url.Parse, but also takes a list of servers as the URLs of some
-// databases have it, host1:port1,host2:port2: the list is then the URL's Host. Its
-// error, which wraps ErrInvalid, does not repeat the URL.
+// ParseURL is like url.Parse but accepts a list of servers, host1:port1,host2:port2, as in
+// the URLs of some databases. The list becomes the URL's Host. The error wraps ErrInvalid and
+// does not contain the URL.
 func ParseURL(storeURL string) (*url.URL, error) {
 	u, err := parse(storeURL)
 	if err != nil {
-		// url.Error repeats the whole text.
+		// url.Error would contain the whole text
 		return nil, fmt.Errorf("%w: store URL cannot be parsed", ErrInvalid)
 	}
 	return u, nil

@@ -45,7 +45,7 @@ func TestOpen(t *testing.T) {
 		"a:b/c.db":               {ErrInvalid, "write sqlite:./a:b/c.db "},
 		"file:l.db":              {ErrInvalid, "write sqlite:l.db "},
 		"file:///var/l":          {ErrInvalid, "write sqlite:///var/l "},
-		// These may have a password.
+		// These may contain a password.
 		"secret":                             {ErrInvalid, "write sqlite:PATH "},
 		"secret@h/l.db":                      {ErrInvalid, "write sqlite:PATH "},
 		"//u:secret@h/l.db":                  {ErrInvalid, "write sqlite:PATH "},
@@ -109,9 +109,9 @@ func TestRegister(t *testing.T) {
 	Register("drivertest", opened)
 }
 
-// FuzzOpen puts a password anywhere into anything and looks for it in the error.
+// FuzzOpen puts a password into a URL at any place and looks for it in the error.
 func FuzzOpen(f *testing.F) {
-	// A scheme is told in lower case, so this is never one.
+	// a scheme is shown in lower case, so the password cannot be one
 	const password = "hunTer2-Xyzzy"
 	for _, parts := range [][2]string{
 		{"drivertest://user:", "@host/db"}, {"nosuch://user:", "@host/db?x=1#y"}, {"redis://:", "@host"},
@@ -126,7 +126,7 @@ func FuzzOpen(f *testing.F) {
 		if !errors.Is(err, errOpened) && !errors.Is(err, ErrInvalid) {
 			t.Fatalf("%q: error %v", storeURL, err)
 		}
-		if strings.Contains(err.Error(), password) && filePath(storeURL) == "PATH" { // else it is a file's name
+		if strings.Contains(err.Error(), password) && filePath(storeURL) == "PATH" { // otherwise the error has a file's name
 			t.Errorf("the error shows the password: %v", err)
 		}
 	})

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Who knows the hold ID of somebody's hold can renew and release it. So nothing that is
-// printed with package fmt, or logged, has it: only a HoldID itself prints it. JSON has it,
-// because that is written for programs: slog's JSON handler writes what is inside of slices
-// and structs of others in that way, too. A request has the ID of its place neither: by it, anybody
-// without a name can give up the place at a server.
+// A hold ID is a secret: with it, anybody can renew and release the hold. So package fmt and
+// logs do not show hold IDs; only a HoldID itself prints as text. JSON has them, because it
+// is written for programs. slog's JSON handler writes values inside of slices and structs as
+// JSON too. A request is also printed without its place ID: with it, anybody without a name
+// can give up the place at a server.
 
 func printed(f fmt.State, verb rune, shown any) { fmt.Fprintf(f, fmt.FormatString(f, verb), shown) }
 
-// Format implements fmt.Formatter. It prints the ref without its hold ID.
+// Format implements fmt.Formatter. It writes the ref without the hold ID.
 func (r HoldRef) Format(f fmt.State, verb rune) { printed(f, verb, r.shown()) }
 
-// LogValue implements slog.LogValuer. It has the ref without its hold ID.
+// LogValue implements slog.LogValuer. It returns the ref without the hold ID.
 func (r HoldRef) LogValue() slog.Value { return slog.AnyValue(r.shown()) }
 
-// shownRef is a HoldRef as it is printed.
+// shownRef is the printed part of a HoldRef.
 type shownRef struct {
 	Resource string
 	LockID   string
@@ -29,10 +29,10 @@ type shownRef struct {
 
 func (r HoldRef) shown() shownRef { return shownRef{r.Resource, r.LockID, r.Token} }
 
-// Format implements fmt.Formatter. It prints the hold without its hold ID.
+// Format implements fmt.Formatter. It writes the hold without the hold ID.
 func (s Status) Format(f fmt.State, verb rune) { printed(f, verb, s.shown()) }
 
-// LogValue implements slog.LogValuer. It has the hold without its hold ID.
+// LogValue implements slog.LogValuer. It returns the hold without the hold ID.
 func (s Status) LogValue() slog.Value { return slog.AnyValue(s.shown()) }
 
 func (s Status) shown() any {
@@ -41,10 +41,10 @@ func (s Status) shown() any {
 	return shown(s)
 }
 
-// Format implements fmt.Formatter. It prints the request without its IDs.
+// Format implements fmt.Formatter. It writes the request without its IDs.
 func (r AcquireRequest) Format(f fmt.State, verb rune) { printed(f, verb, r.shown()) }
 
-// LogValue implements slog.LogValuer. It has the request without its IDs.
+// LogValue implements slog.LogValuer. It returns the request without its IDs.
 func (r AcquireRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) }
 
 func (r AcquireRequest) shown() any {
@@ -53,10 +53,10 @@ func (r AcquireRequest) shown() any {
 	return shown(r)
 }
 
-// Format implements fmt.Formatter. It prints the request without its hold ID.
+// Format implements fmt.Formatter. It writes the request without the hold ID.
 func (r RenewRequest) Format(f fmt.State, verb rune) { printed(f, verb, r.shown()) }
 
-// LogValue implements slog.LogValuer. It has the request without its hold ID.
+// LogValue implements slog.LogValuer. It returns the request without the hold ID.
 func (r RenewRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) }
 
 func (r RenewRequest) shown() any {
@@ -66,10 +66,10 @@ func (r RenewRequest) shown() any {
 	}{r.HoldRef.shown(), r.TTL}
 }
 
-// Format implements fmt.Formatter. It prints the request without its hold ID.
+// Format implements fmt.Formatter. It writes the request without its IDs.
 func (r ReleaseRequest) Format(f fmt.State, verb rune) { printed(f, verb, r.shown()) }
 
-// LogValue implements slog.LogValuer. It has the request without its hold ID.
+// LogValue implements slog.LogValuer. It returns the request without its IDs.
 func (r ReleaseRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) }
 
 func (r ReleaseRequest) shown() any {

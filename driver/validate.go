@@ -8,16 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the longest resource, lock ID, owner, host or comment, in bytes.
+// MaxName is the largest size of a resource, lock ID, owner, host or comment, in bytes.
 const MaxName = 1024
 
-// MaxToken is below 2^53: exact in JSON and in every language's numbers.
+// MaxToken is the largest token. It is below 2^53: exact in JSON and in the numbers of all
+// languages.
 const MaxToken = 1<<53 - 1
 
-// MaxLimit is the largest limit of shared holds: exact in every language's numbers.
+// MaxLimit is the largest limit of shared holds.
 const MaxLimit = math.MaxInt32
 
-// Validate checks the request without any store. Its error wraps ErrInvalid.
+// Validate checks the request without a store. Its error wraps ErrInvalid.
 func (r AcquireRequest) Validate() error {
 	if err := (HoldRef{Resource: r.Resource, LockID: r.LockID}).Validate(); err != nil {
 		return err
@@ -59,7 +60,7 @@ func (d Details) Validate() error {
 	return nil
 }
 
-// Validate checks the names in the ref, and its token. Its error wraps ErrInvalid.
+// Validate checks the names and the token. Its error wraps ErrInvalid.
 func (r HoldRef) Validate() error {
 	if err := ValidResource(r.Resource); err != nil {
 		return err
@@ -94,11 +95,12 @@ func (r ReleaseRequest) Validate() error {
 	return r.HoldRef.Validate()
 }
 
-// ValidResource checks the name of a resource: 1 to 1024 bytes of UTF-8 without
-// NUL. Its error wraps ErrInvalid.
+// ValidResource checks the name of a resource: 1 to 1024 bytes of UTF-8 without NUL. Its
+// error wraps ErrInvalid.
 func ValidResource(name string) error { return validName("resource", name) }
 
-// ValidLockID checks a lock ID by the same rule. Its error wraps ErrInvalid.
+// ValidLockID checks a lock ID: 1 to 1024 bytes of UTF-8 without NUL. Its error wraps
+// ErrInvalid.
 func ValidLockID(id string) error { return validName("lock ID", id) }
 
 func validName(what, s string) error {

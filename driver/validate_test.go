@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// a sound acquire, to be spoilt.
+// sound returns a valid request that spoil has changed.
 func sound(spoil func(*AcquireRequest)) AcquireRequest {
 	q := AcquireRequest{Resource: "r", LockID: "a", HoldID: HoldID{1}, TTL: time.Second}
 	spoil(&q)

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Line lets one caller in at a time: urgent callers first, and otherwise in the order of
-// arrival. Its zero value is ready. Backends use it where only one caller at a time can be
-// served, as on a connection that writes.
+// Line admits one caller at a time: urgent callers first, and otherwise in the order of
+// arrival. The zero value is ready for use. It is for backends that can serve only one caller
+// at a time, such as with one connection for writes.
 type Line struct {
 	mu     sync.Mutex
 	inside bool
-	queues [2][]chan struct{} // of urgent callers, and of the others
+	queues [2][]chan struct{} // of urgent callers and of others
 }
 
-// Enter waits until it is the caller's turn, or ctx ends. If it returns nil, the caller
-// must call Leave.
+// Enter waits for the caller's turn. If it returns nil, the caller must call Leave. If ctx
+// ends first, it returns ctx.Err().
 func (l *Line) Enter(ctx context.Context, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -46,12 +46,12 @@ func (l *Line) Enter(ctx context.Context, urgent bool) error {
 	}
 	l.mu.Unlock()
 	if i < 0 {
-		l.Leave() // it had just become the caller's turn
+		l.Leave() // the turn of the caller had come at that moment
 	}
 	return ctx.Err()
 }
 
-// Leave lets the next caller in.
+// Leave admits the next caller.
 func (l *Line) Leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

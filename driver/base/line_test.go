@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/base"
 )
 
-// Urgent callers go first, the other callers in the order of arrival. A caller that gives
-// up delays no other.
+// Urgent callers go first, other callers in the order of arrival. A caller that gives up
+// delays no other.
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line base.Line
@@ -60,7 +60,7 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// A turn that comes as its caller gives up is passed on.
+// A turn that comes when its caller gives up is passed on.
 func TestLinePassesOn(t *testing.T) {
 	for range 200 {
 		var line base.Line

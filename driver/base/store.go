@@ -22,7 +22,7 @@ var (
 	_ driver.Initializer = (*Store)(nil)
 )
 
-// New makes a store of the backend. It keeps a queue, so its Traits.Queue is true;
+// New returns a Store on the backend. It keeps a queue, so its Traits.Queue is true.
 // Traits.Shared is that of the backend.
 func New(b Backend) *Store { return &Store{backend: b} }
 
@@ -36,8 +36,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	err := s.one(ctx, a.update[:], false)
 	switch {
 	case errors.Is(a.refused, driver.ErrHeld):
-		// The refusal is valid even if the place could not be written. Then it counts the
-		// places of other waiters.
+		// The refusal is valid even if the place could not be written. It then counts only
+		// the places of other waiters.
 		var held *driver.HeldError
 		if err != nil && errors.As(a.refused, &held) && held.Position != driver.NoPlace {
 			held.Position = driver.NoPlace
@@ -50,7 +50,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return a.grant, a.refused
 }
 
-// acquire is a request and the last decision on it. It takes one allocation, as batch does,
+// acquire is a request and the last decision about it. Like batch it is one allocation,
 // because that is most of the work of a store in memory.
 type acquire struct {
 	update  [1]Update
@@ -98,16 +98,16 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return b.run(ctx, s, false)
 }
 
-// batch applies requests to their resources: the requests for one resource in order
-// and in one change.
+// batch applies requests to their resources. The requests for one resource are applied in
+// order and in one change.
 type batch[Q, R any] struct {
 	qs       []Q
 	results  []R
 	resource func(*Q) string
 	apply    func(*model.Draft, *Q) (_ R, wake bool)
-	failed   func(error) R // the result of a request whose outcome is unknown
+	failed   func(error) R // returns the result of a request whose outcome is unknown
 
-	draft  model.Draft // of the record that is being decided
+	draft  model.Draft // of the record that is being changed
 	update [1]Update
 	result [1]R
 }
@@ -126,7 +126,7 @@ func (b *batch[Q, R]) run(ctx context.Context, s *Store, urgent bool) ([]R, erro
 	}
 	b.results = make([]R, len(b.qs))
 	us := make([]Update, 0, len(b.qs))
-	groups := make([][]int, 0, len(b.qs)) // the indexes of each update's requests
+	groups := make([][]int, 0, len(b.qs)) // the indexes of the requests of each update
 	at := make(map[string]int, len(b.qs))
 	for i := range b.qs {
 		resource := b.resource(&b.qs[i])
@@ -152,7 +152,7 @@ func (b *batch[Q, R]) run(ctx context.Context, s *Store, urgent bool) ([]R, erro
 
 func (b *batch[Q, R]) decideFirst(e Entry) Change { return b.decide(e, 0) }
 
-// decide applies the requests with these indexes to their record.
+// decide applies the requests with the given indexes to their record.
 func (b *batch[Q, R]) decide(e Entry, of ...int) Change {
 	b.draft = model.Edit(e.Record, e.Now)
 	wake := false
@@ -216,5 +216,5 @@ func (s *Store) Traits() driver.Traits {
 // Close implements driver.Store.
 func (s *Store) Close() error { return s.backend.Close() }
 
-// Format implements fmt.Formatter. It prints no more than what it is.
+// Format implements fmt.Formatter. It writes only the kind of the store.
 func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.backend.Traits().Name, " store") }

@@ -13,12 +13,12 @@ import (
 
 var errDisk = errors.New("disk failed")
 
-// failing has updates decided, and then fails to make what they decided.
+// failing calls the decisions of updates and then fails to make them.
 type failing struct {
 	base.Backend
 	shared bool
 	record base.Entry
-	missed error // of the update itself, not of the call
+	missed error // the error of the update; nil: the call fails
 }
 
 func (f *failing) Update(_ context.Context, us []base.Update, _ bool) error {
@@ -38,7 +38,7 @@ func ask(lockID string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: "r", LockID: lockID, HoldID: driver.NewHoldID(), TTL: driver.Forever}
 }
 
-// heldForLong returns a record with a hold on which a note of the waiter is due.
+// heldForLong returns a record with a hold, at a time when a waiter gets a place.
 func heldForLong(t *testing.T) base.Entry {
 	t.Helper()
 	f := &failing{record: base.Missing("r", 0, 1_900_000_000_000_000)}
@@ -50,7 +50,7 @@ func heldForLong(t *testing.T) base.Entry {
 	return made.record
 }
 
-// putting is one that does not fail.
+// putting is a backend that does not fail.
 type putting struct{ *failing }
 
 func (p *putting) Update(_ context.Context, us []base.Update, _ bool) error {
@@ -59,7 +59,7 @@ func (p *putting) Update(_ context.Context, us []base.Update, _ bool) error {
 	return nil
 }
 
-// A place is a courtesy: the answer is the refusal, whatever became of it.
+// The answer is the same refusal even if the place could not be written.
 func TestPlaceChangesNoAnswer(t *testing.T) {
 	for name, missed := range map[string]error{"call": nil, "update": errDisk} {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestPlaceChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// The outcome of a change that was decided but not made is unknown: it is neither granted
-// nor lost nor released.
+// The outcome of a change that was decided but not made is unknown: it is neither granted nor
+// lost nor released.
 func TestUnknown(t *testing.T) {
 	record := heldForLong(t)
 	ref := driver.HoldRef{Resource: "r", LockID: "holder", HoldID: record.Record.Holds[0].HoldID, Token: record.Record.Token}
@@ -121,7 +121,7 @@ func TestOptionalPowers(t *testing.T) {
 	}
 }
 
-// The cost of a sweep depends on the records that are due: a million others cost nothing.
+// The cost of a sweep depends on the due records: a million others cost nothing.
 func BenchmarkSweepOfNothing(b *testing.B) {
 	s := memlock.New(nil)
 	for range 1_000_000 {

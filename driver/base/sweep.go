@@ -37,17 +37,17 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	return w.result, errors.Join(w.errs...)
 }
 
-// sweep is a Sweep under way.
+// sweep is the state of a Sweep.
 type sweep struct {
 	*Store
 	driver.SweepRequest
-	names   []string // of the resources that are due and not yet decided
-	changed int      // records
+	names   []string // due resources that were not decided yet
+	changed int      // changed records
 	result  driver.SweepResult
 	errs    []error
 }
 
-// chunk returns the number of records to be decided together.
+// chunk returns the number of records for the next Update.
 func (w *sweep) chunk() int {
 	if w.Most > 0 {
 		return min(chunk, w.Most-w.changed)
@@ -55,8 +55,8 @@ func (w *sweep) chunk() int {
 	return chunk
 }
 
-// flush decides again which holds and records are due, and counts what is certainly gone. It
-// returns false if the sweep cannot go on.
+// flush decides about the due resources and counts what was certainly removed. It returns
+// false if the sweep cannot continue.
 func (w *sweep) flush(ctx context.Context) bool {
 	if len(w.names) == 0 {
 		return true
@@ -68,7 +68,7 @@ func (w *sweep) flush(ctx context.Context) bool {
 			swept, dropped, remove := model.Sweep(e.Record, e.Now, w.Idle)
 			counts[i] = driver.SweepResult{Holds: dropped}
 			switch {
-			case e.Missing: // another sweep has deleted it
+			case e.Missing: // another sweep has deleted the record
 			case dropped > 0:
 				return Change{Action: Put, Record: swept, Wake: true}
 			case remove:

@@ -17,7 +17,7 @@ import (
 
 var errWire = errors.New("wire cut")
 
-// mishap is the fate of one swap.
+// mishap is a fault of one swap.
 type mishap int
 
 const (
@@ -36,7 +36,7 @@ type backend struct {
 	mu      sync.Mutex
 	now     model.Time
 	loads   int
-	trips   int // calls that a remote store would need a round trip for
+	trips   int // calls that would be round trips in a remote store
 	records map[string]cas.Entry
 	version cas.Version
 	floor   uint64

@@ -14,28 +14,28 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// FuzzModelAgainstCAS reads a history and its mishaps from bytes. It repeats requests
-// without an answer, as the Client does. Then the answers and the records must be those of
-// the model.
+// FuzzModelAgainstCAS reads a history and its mishaps from bytes. It repeats requests without
+// an answer, as the Client does. The answers and the records must then be the same as the
+// model's.
 func FuzzModelAgainstCAS(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 0x10, 0, 0x21, 7, 0x12, 0x33, 4, 0x10, 9, 9, 9, 9, 9, 0x55, 3, 0x80, 1, 2, 0x44, 4})
-	// A hold without an end, 5 s, a waiter that meets a conflict, another, a list.
+	// A hold without an end, 5 s, a waiter that meets a conflict, another one, a list.
 	f.Add([]byte{1, 0, 0, 0, 0, 99, 0, 0, 0, 0, 6, 254, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 2, 2, 1, 0, 0, 1, 0, 4, 0, 0})
 	f.Add([]byte("acquire, renew, release, list, sweep; acquire, renew, release, list, sweep"))
 	// A record is swept and made again while the clock stands still.
 	f.Add([]byte("0100000000A8000001100000000002B001010100B02Y0Y\x001"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 600 {
-			return // a history that goes wrong can do so in fewer steps
+			return // a history that fails can do so in fewer steps
 		}
 		r := &replay{t: t, script: script, backend: newBackend(), records: make(map[string]model.Record)}
 		r.next(2)
 		r.store = drivertest.NewRepeater(cas.New(r.backend))
 		r.backend.mishaps = func(string) mishap {
-			// Bytes give out, so mishaps do.
+			// There are no mishaps after the end of the bytes.
 			if what := mishap(r.next(12)); what <= failsAfter && what != nothing {
-				// In a batch others were applied before the one that fails.
+				// Other requests of a batch were applied before the failing one.
 				r.repeated = r.repeated || what == failsAfter || what == failsBefore
 				r.undone = r.undone || what == failsBefore
 				return what
@@ -49,20 +49,20 @@ func FuzzModelAgainstCAS(f *testing.F) {
 	})
 }
 
-// replay does what a script says to a store and to the model.
+// replay applies a script to a store and to the model.
 type replay struct {
 	t        *testing.T
 	script   []byte
 	backend  *backend
 	store    driver.Store
 	records  map[string]model.Record
-	floor    uint64 // the highest of the records that were deleted
+	floor    uint64 // the highest of the deleted records
 	refs     []driver.HoldRef
-	repeated bool // the step's requests may have been applied without an answer
+	repeated bool // the requests of the step may have been applied without an answer
 	undone   bool // a change of the step was not made
 }
 
-// next reads a number below n; 0 when the script is at its end.
+// next reads a number below n, or 0 at the end of the script.
 func (r *replay) next(n int) int {
 	if len(r.script) == 0 {
 		return 0
@@ -104,7 +104,7 @@ func (r *replay) record(resource string) model.Record {
 	return base.Missing(resource, r.floor, r.backend.now).Record
 }
 
-// ttl is in the range of what step 6 lets pass.
+// ttl returns a TTL in the range of the time that step 6 lets pass.
 func (r *replay) ttl() time.Duration {
 	if n := r.next(100); n < 99 {
 		return time.Duration(n+1) * time.Millisecond
@@ -125,7 +125,7 @@ func (r *replay) acquire() {
 	}
 	rec, want, changed, refused := model.Acquire(r.record(q.Resource), r.backend.now, q)
 	got, err := r.store.Acquire(r.t.Context(), q)
-	// After an error a place is not written again, and the refusal names none.
+	// After an error the place is not written again, and the refusal has none.
 	if changed && (err == nil || !r.undone) {
 		r.records[q.Resource] = rec
 	}
@@ -142,7 +142,7 @@ func (r *replay) acquire() {
 	}
 }
 
-// some are refs of holds granted before, or none.
+// some returns refs of granted holds, possibly none.
 func (r *replay) some() []driver.HoldRef {
 	refs := make([]driver.HoldRef, r.next(5))
 	for i := range refs {
@@ -223,9 +223,9 @@ func (r *replay) list() {
 	}
 }
 
-// sweep ends without conflicts: a record that is in use may be left for the next
-// time, which the model does not know. How long a record is idle the model learns
-// from the store: each repeat of a change touches it once more.
+// sweep runs without conflicts: a record that is in use may be left for the next sweep, which
+// the model does not know. The model gets the idle times from the store: each repeat of a
+// change touches the record once more.
 func (r *replay) sweep() {
 	idle := time.Duration(r.next(100)) * time.Millisecond
 	mishaps := r.backend.mishaps
@@ -255,7 +255,7 @@ func (r *replay) sweep() {
 	}
 }
 
-// compareRecords leaves out Touched, which rises with every repeat.
+// compareRecords ignores Touched, which rises with every repeat.
 func (r *replay) compareRecords() {
 	for resource, want := range r.records {
 		got := r.backend.records[resource].Record

@@ -20,7 +20,7 @@ func ask(resource, lockID string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Minute}
 }
 
-// first does something before the first swap, and nothing after.
+// first returns a function that calls do for the first swap only.
 func first(do func() mishap) func(string) mishap {
 	done := false
 	return func(string) mishap {
@@ -41,7 +41,7 @@ func mustAcquire(t *testing.T, s *base.Store, q driver.AcquireRequest) driver.Ho
 	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 }
 
-// The next try sees a change that came in between, and reads the clock again.
+// The next attempt sees the change that came in between, and reads the clock again.
 func TestConflictIsDecidedAgain(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)
@@ -61,9 +61,9 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	}
 }
 
-// A change that is not urgent and loses every race fails in the end. Its outcome is
-// unknown: not held, not lost. A renewal retries until its ctx ends. A record that other
-// callers change all the time delays no other record.
+// A change that is not urgent and loses every race fails in the end, with an unknown outcome:
+// not held, not lost. A renewal retries until its ctx ends. A record that other callers
+// change all the time delays no other record.
 func TestEndlessConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -112,8 +112,7 @@ func TestRenewalsDoNotGiveUp(t *testing.T) {
 	})
 }
 
-// The changes of one process do not race one another: each waits for its turn, renewals
-// first.
+// The changes of one process do not race each other: each waits for its turn, renewals first.
 func TestRenewalsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -138,7 +137,7 @@ func TestRenewalsPass(t *testing.T) {
 	})
 }
 
-// trip is what a slow backend takes for each call.
+// trip is the time that a slow backend takes for each call.
 const trip = 10 * time.Millisecond
 
 type slow struct{ *backend }
@@ -153,8 +152,8 @@ func (s slow) Swap(ctx context.Context, c cas.Change) (bool, error) {
 	return s.backend.Swap(ctx, c)
 }
 
-// A repeat is confirmed by a swap: the first attempt may have had no answer because
-// no copy had what it wrote.
+// A repeat is confirmed by a swap: the first attempt may have had no answer because no copy
+// had its write.
 func TestRepeatIsWritten(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)
@@ -179,8 +178,8 @@ func unknown(t *testing.T, what string, err error) {
 	}
 }
 
-// A swap without an answer may have been made: it is not decided again, and the
-// caller's repeat finds out.
+// A swap without an answer may have been made: it is not decided again, and the caller's
+// repeat finds out.
 func TestSwapWithoutAnswer(t *testing.T) {
 	for name, fails := range map[string]mishap{"before": failsBefore, "after": failsAfter} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +208,7 @@ func TestSwapWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A batch that fails half-way leaves unknown what it did not decide, and no more.
+// If a batch fails half-way, only the requests that were not decided are unknown.
 func TestBatchWithoutAnswer(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)
@@ -252,7 +251,7 @@ func TestBatchWithDamage(t *testing.T) {
 	}
 }
 
-// All that a batch asks of one record takes two round trips.
+// All requests of a batch for one record take two round trips.
 func TestBatchTakesTwoTrips(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)
@@ -284,7 +283,7 @@ func TestSharedNeedsTraits(t *testing.T) {
 	}
 }
 
-// Only what makes another try worth while wakes.
+// Only changes after which another attempt may succeed wake watchers.
 func TestWakes(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)
@@ -314,8 +313,8 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// A sweep counts what it removed, decides again on records that have changed
-// meanwhile, and works in chunks.
+// A sweep counts what it removed, decides again about records that have changed in between,
+// and works in chunks.
 func TestSweepCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -353,7 +352,7 @@ func TestSweepCounts(t *testing.T) {
 	})
 }
 
-// A damaged record is reported by a sweep, and what came before it is done.
+// A sweep reports a damaged record, and sweeps the records before it.
 func TestSweepMeetsDamage(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)
@@ -385,7 +384,7 @@ func TestOptionalPowers(t *testing.T) {
 	}
 }
 
-// powerful fails in its own way at what a backend need not be able to do.
+// powerful implements the optional methods, with errors of its own.
 type powerful struct{ *backend }
 
 func (*powerful) Watch(context.Context, string) (<-chan struct{}, error) { return nil, errWire }

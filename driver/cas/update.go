@@ -14,16 +14,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// How often and how soon a change is decided again because another change came first.
+// Limits for changes that are decided again because another change came first.
 const (
-	// maxTries bounds the tries of changes that are not urgent. Each lost race is a
-	// change by another caller, so this many in a row mean that something is wrong.
+	// maxTries limits the attempts of changes that are not urgent. Each lost race is a change
+	// by another caller, so this many in a row mean that something is wrong.
 	maxTries = 1000
-	// maxPause bounds the pauses after lost races.
+	// maxPause limits the pauses after lost races.
 	maxPause = 100 * time.Millisecond
 	// eager is how often an urgent change is retried at once.
 	eager = 100
-	// placeTimeout is how long it may take to give a waiter its place.
+	// placeTimeout limits the time for writing the place of a waiter.
 	placeTimeout = time.Second
 )
 
@@ -32,10 +32,10 @@ func Update(b Backend) base.Backend {
 	return &loop{backend: b, lines: make(map[string]*line)}
 }
 
-// loop is a base.Backend. The changes that this process makes to one record wait in a
-// line, renewals first, so they do not race one another. They race the changes of other
-// processes. After a lost race, a change pauses, longer each time. Renewals retry at once,
-// so they succeed.
+// loop is a base.Backend. The changes that this process makes to one record wait in a line,
+// renewals first, so they do not race each other. They race the changes of other processes.
+// After a lost race a change pauses, longer each time. Renewals retry at once, so they
+// succeed.
 type loop struct {
 	backend Backend
 
@@ -78,8 +78,8 @@ func (l *loop) forget(resource string, n *line) {
 	}
 }
 
-// Update implements base.Backend. It goes through the records in turns, so a record
-// that others change all the time delays no other.
+// Update implements base.Backend. It tries the records in turns, so a record that others
+// change all the time delays no other.
 func (l *loop) Update(ctx context.Context, us []base.Update, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -114,9 +114,9 @@ func (l *loop) Update(ctx context.Context, us []base.Update, urgent bool) error 
 	}
 }
 
-// try makes one update unless the record changes in between. A swap that fails
-// without an answer is not decided again: it may have been made, and the result of
-// the caller's repeat depends on that.
+// try makes one update unless the record changes in between. A swap that fails without an
+// answer is not decided again: it may have been made, and the result of the caller's repeat
+// depends on that.
 func (l *loop) try(ctx context.Context, u *base.Update, urgent bool) (made bool, err error) {
 	n, err := l.enter(ctx, u.Resource, urgent)
 	if err != nil {
@@ -140,7 +140,7 @@ func (l *loop) try(ctx context.Context, u *base.Update, urgent bool) (made bool,
 	return l.backend.Swap(ctx, swap)
 }
 
-// pause delays the next try after a lost race, in proportion to the time that a try
+// pause delays the next attempt after a lost race, in proportion to the time that an attempt
 // takes.
 func pause(ctx context.Context, try int, urgent bool, took time.Duration) error {
 	if urgent && try < eager {
@@ -164,7 +164,7 @@ func (l *loop) Scan(ctx context.Context, resource string) iter.Seq2[base.Entry, 
 	}
 }
 
-// Due implements base.Backend. It reads all records: such stores have no index.
+// Due implements base.Backend. It reads all records, because such stores have no index.
 func (l *loop) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for e, err := range l.backend.Scan(ctx, Query{Idle: true}) {

@@ -6,12 +6,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// tolerance is how much more than the suite's clock the store's may count meanwhile. A
-// caller's clock that differs by less is not detected in a store whose clock passes.
+// tolerance is how much faster than the suite's clock the store's clock may run during a
+// subtest. If the store's clock passes, an age by a caller's clock that differs by less is
+// not detected.
 const tolerance = 5 * time.Second
 
-// age compares an age that the store returned with the exact one. If the clock passes, that
-// is the least that it can be, and the most is the time since it began.
+// age compares an age that the store returned with the exact one. If the clock passes, want
+// is the smallest possible age, and the time since began the largest.
 func (b *bench) age(what string, got, want time.Duration, began time.Time) {
 	b.t.Helper()
 	switch {
@@ -22,7 +23,7 @@ func (b *bench) age(what string, got, want time.Duration, began time.Time) {
 	}
 }
 
-// seen checks the time at which the store looked.
+// seen checks the time at which the store read a hold or a place.
 func (b *bench) seen(what string, got time.Time) {
 	b.t.Helper()
 	if got.IsZero() {
@@ -42,7 +43,7 @@ func agesOfHolds(b *bench) {
 	b.pass(step)
 	renewed := time.Now()
 	if s := b.live(h); s.RenewedAgo() != driver.Unknown {
-		b.t.Errorf("the hold was never renewed, but %v ago", s.RenewedAgo())
+		b.t.Errorf("the hold was never renewed, but RenewedAgo is %v", s.RenewedAgo())
 	}
 	if r := b.renew(h.HoldRef, b.long); r.Err != nil {
 		b.t.Fatal(r.Err)
@@ -63,7 +64,7 @@ func agesOfHolds(b *bench) {
 	if b.Advance == nil {
 		return
 	}
-	b.Advance(-b.short) // the store may go on with the time that it had
+	b.Advance(-b.short) // the store may keep the later time
 	if s := b.live(h); s.Age() < 0 || s.Age() > 2*step || s.RenewedAgo() < 0 || s.RenewedAgo() > step {
 		b.t.Errorf("the clock was set back: created %v and renewed %v ago, want 0 to %v and to %v", s.Age(), s.RenewedAgo(), 2*step, step)
 	}

@@ -20,8 +20,8 @@ var batches = []subtest{
 	{"empty_batch", emptyBatch},
 }
 
-// The same hold twice in one batch: renewed both times; released once, the
-// other finds nothing. Two holds of one resource each have their own outcome.
+// The same hold occurs twice in one batch: it is renewed both times, and only one of two
+// releases finds it. Two holds of one resource each have their own outcome.
 func twiceInOneBatch(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.long))
 	rs := b.renewAll([]driver.RenewRequest{{HoldRef: h.HoldRef, TTL: 2 * b.long}, {HoldRef: h.HoldRef, TTL: b.long}})
@@ -33,7 +33,7 @@ func twiceInOneBatch(b *bench) {
 	b.left("renewed twice", b.live(h).Left, 2*b.long)
 	twice := b.releaseAll([]driver.ReleaseRequest{{HoldRef: h.HoldRef}, {HoldRef: h.HoldRef}})
 	if twice[0].Found && twice[1].Found {
-		b.t.Error("a hold that was released twice in one batch was there both times")
+		b.t.Error("two releases of one hold in one batch both found it")
 	}
 	b.found(twice[0].Found || twice[1].Found, true, "released twice in one batch")
 	if !b.Store.Traits().Shared {
@@ -52,7 +52,7 @@ func twiceInOneBatch(b *bench) {
 	b.left("second", b.live(two).Left, 3*b.long)
 }
 
-// When one hold of a group is lost, the batch says which, and the others live.
+// If one hold of a batch is lost, the batch says which, and the others live.
 func halfOfGroupLost(b *bench) {
 	group := []hold{b.acquire(b.request("A", "a")), b.acquire(b.request("B", "a").ttl(b.short)), b.acquire(b.request("C", "a"))}
 	b.pass(b.short)
@@ -71,8 +71,8 @@ func halfOfGroupLost(b *bench) {
 	b.live(group[2])
 }
 
-// Batches about resources that others change at the same time: no hold is lost, and
-// what the batch says that it did, it did.
+// Batches about resources that others change at the same time: no hold is lost, and the
+// outcomes of the batch are true.
 func groupsAmongOthers(b *bench) {
 	b.needsShared()
 	resources := strings.Split("ABCDEFGH", "")
@@ -121,13 +121,13 @@ func groupsAmongOthers(b *bench) {
 			b.found(r.Found, true, "release of "+resources[i])
 		}
 		if all := b.list(driver.Filter{LockID: "a"}); len(all) != 0 {
-			b.t.Fatalf("list shows %+v, which were released", all)
+			b.t.Fatalf("List shows released holds: %+v", all)
 		}
 	}
 }
 
-// 500 renewals, each with its own TTL and outcome, in their order; so are 500
-// releases.
+// A batch of 500 renewals, each with its own TTL, has its outcomes in order, and so has a
+// batch of 500 releases.
 func batchOf500(b *bench) {
 	const n = 500
 	var renewals []driver.RenewRequest
@@ -168,12 +168,12 @@ func batchOf500(b *bench) {
 	}
 	for _, s := range rest {
 		if i := slices.IndexFunc(holds, func(h hold) bool { return h.HoldRef == s.Ref() }); i < 0 || there(i) {
-			b.t.Errorf("left is %+v, hold %d", s, i)
+			b.t.Errorf("status %+v of hold %d", s, i)
 		}
 	}
 }
 
-// A batch of nothing is no error.
+// An empty batch is no error.
 func emptyBatch(b *bench) {
 	if rs, err := b.Store.Renew(b.t.Context(), nil); err != nil || len(rs) != 0 {
 		b.t.Errorf("no renewals gave %d results and error %v", len(rs), err)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// answers are the named errors, as the causes of contexts: those of a group of goroutines one
-// of which has failed, for example.
+// answers has the named errors as the causes of contexts, such as the context of a group of
+// goroutines after one of them has failed.
 var answers = []error{
 	&driver.HeldError{Resource: "another"},
 	fmt.Errorf("hold of another: %w", driver.ErrLost),
@@ -20,8 +20,8 @@ var answers = []error{
 	fmt.Errorf("%w, and %w", context.Canceled, driver.ErrDamaged),
 }
 
-// The cause of a context that ends, before a call or during it, is no answer of the store: the
-// call either has its own outcome, or the error is that of the context.
+// The cause of a context that ends before or during a call is no answer of the store: the
+// call either has its own outcome or returns the error of the context.
 func causes(b *bench) {
 	held := b.acquire(b.request("held", "a"))
 	n := 0
@@ -64,7 +64,7 @@ func causes(b *bench) {
 		}
 		took := time.Since(began)
 		for _, cause := range answers {
-			for _, part := range []int64{0, 1, 3, 5} { // eighths of the time that it takes
+			for _, part := range []int64{0, 1, 3, 5} { // eighths of the duration of the call
 				ctx, cancel := context.WithCancelCause(b.t.Context())
 				ended := func() { cancel(cause) }
 				if part == 0 {
@@ -73,10 +73,10 @@ func causes(b *bench) {
 					time.AfterFunc(time.Duration(part*int64(took)/8), ended)
 				}
 				for _, err := range a.do(ctx) {
-					ended() // of a watch
+					ended() // ends the context of a watch
 					switch {
 					case err == nil && part == 0:
-						b.t.Errorf("%s succeeded with a dead context", a.what)
+						b.t.Errorf("%s succeeded although its context had ended", a.what)
 					case err != nil && (definite(err) || !b.Repeats && !errors.Is(err, context.Canceled)):
 						b.t.Errorf("%s, whose context ended with %q as its cause: error %v, want context.Canceled", a.what, cause, err)
 					}

@@ -13,14 +13,14 @@ var churning = []subtest{
 	{"renewals_under_churn", renewalsUnderChurn},
 }
 
-// renewalTime is how long a renewal may take. Of the default TTL of 30 s a Client has
-// some 18 s for it.
+// renewalTime is how long a renewal may take. With the default TTL of 30 s a Client has about
+// 18 s for it.
 const renewalTime = 18 * time.Second
 
-// Long shared holds on one resource live on while others come and go there, from
-// as many handles as there are. A store that decides their renewals on a record
-// which another change has replaced meanwhile, and then tries again, never gets
-// there: short changes are quicker than that of many holds.
+// Long shared holds of one resource live on while other holders come and go there, from as
+// many handles as possible. If a store decides about their renewals on a record that another
+// change has replaced since, and then tries again, it never succeeds: short changes are
+// faster than a change of many holds.
 func renewalsUnderChurn(b *bench) {
 	b.needsShared()
 	const holds, churners, batches = 200, 8, 5
@@ -79,7 +79,7 @@ func renewalsUnderChurn(b *bench) {
 	}
 }
 
-// comeAndGo takes a shared hold and gives it up again.
+// comeAndGo acquires and releases a shared hold.
 func (b *bench) comeAndGo(s driver.Store, lockID string) error {
 	q := b.request("r", lockID).shared(0)
 	g, err := s.Acquire(b.t.Context(), driver.AcquireRequest(q))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock is a clock for stores under test, see Harness.Now: it stands still until it is
-// moved. All methods may be called concurrently.
+// Clock is a clock for stores under test: see Harness.Now. It stands still until it is moved.
+// All methods may be called concurrently.
 type Clock struct {
 	unit time.Duration
 
@@ -14,12 +14,12 @@ type Clock struct {
 	now time.Time
 }
 
-// NewClock makes a clock that shows some time in the future, in whole units.
+// NewClock returns a Clock that shows a time in the future, in whole units.
 func NewClock(unit time.Duration) *Clock {
 	return &Clock{unit: unit, now: time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC)}
 }
 
-// Now returns the time that the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

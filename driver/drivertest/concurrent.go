@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Many concurrent requests by two handles have outcomes that Judge accepts.
+// Judge accepts the outcomes of many concurrent requests by two handles.
 func concurrentHistory(b *bench) {
 	start := time.Now()
 	clock, coarse := func() time.Duration { return time.Since(start) }, time.Millisecond
-	if b.Now != nil { // it stands still: nothing ends but by release
+	if b.Now != nil { // the clock stands still: holds end only by release
 		clock, coarse = func() time.Duration { return 0 }, 0
 	}
 	recorder := NewRecorder(b.Store, clock, coarse)
@@ -52,8 +52,7 @@ func concurrentHistory(b *bench) {
 	all.Wait()
 	events := recorder.Events()
 	if b.Store.Traits().Fencing == driver.FencingClock {
-		// Two tokens of one millisecond may be the same. Hold IDs distinguish the
-		// holds.
+		// Two tokens of one millisecond may be equal. The hold IDs distinguish the holds.
 		for i := range events {
 			events[i].Ref.Token = 0
 		}

@@ -1,7 +1,7 @@
 // Package drivertest checks whether a store keeps the contract of package driver.
 //
-// A store's own test calls Run, once as it is and once WithFaults. What a test
-// of anything else on top of stores needs is here too: FaultStore loses, delays
-// and reorders calls, and a Log judges what was answered without knowing how
-// stores decide.
+// The test of a store calls Run twice, once normally and once with WithFaults. The package
+// also helps to test code that uses stores: a FaultStore loses, delays and reorders calls,
+// and Judge finds wrong answers in the history of a Recorder without knowing how stores
+// decide.
 package drivertest

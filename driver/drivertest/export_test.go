@@ -2,6 +2,6 @@ package drivertest
 
 import "time"
 
-// Within replaces how long the suite waits for what must come, for tests of what
-// does not.
+// Within replaces how long the suite waits for events that must come, for tests of events
+// that do not.
 func Within(d time.Duration) { within = d }

@@ -7,15 +7,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ErrFault is what the caller of a failed call gets unless the Fault names
-// another error. Like any error that is not one of the driver's named ones, it
-// says that the outcome is unknown.
+// ErrFault is the error of a failed call unless the Fault has another one. Like any error
+// that is not a named error of package driver it means that the outcome is unknown.
 var ErrFault = errors.New("drivertest: fault injected")
 
-// Op names a method of a store.
+// Op is a method of a store.
 type Op string
 
-// The methods that a FaultStore can disturb.
+// The values of Op, the methods that a FaultStore can disturb.
 const (
 	Acquire Op = "acquire"
 	Renew   Op = "renew"
@@ -25,42 +24,41 @@ const (
 	Watch   Op = "watch"
 )
 
-// Call is one call of a store that is about to be made.
+// Call is a call of the store that is about to be made.
 type Call struct {
 	Op Op
-	// N counts the calls of this Op, beginning with 1.
+	// N is the number of the call among the calls of this Op, beginning with 1.
 	N int
-	// Refs are the holds that the call is about, one for each request. That of
-	// an acquire has no token, that of a watch just the resource. A list has one
-	// if its filter names a resource; a sweep has none.
+	// Refs has the holds that the call is about, one for each request. The ref of an acquire
+	// has no token, and the ref of a watch has only the resource. A list has one ref if its
+	// filter has a resource, and a sweep has none.
 	Refs []driver.HoldRef
 }
 
-// Fault says what becomes of a call. The zero Fault lets it pass.
+// Fault says what happens to a call. The zero Fault lets it pass.
 type Fault struct {
-	// LoseRequest: the request never reaches the store; the caller gets Err.
+	// LoseRequest keeps the request from the store forever. The caller gets Err.
 	LoseRequest bool
-	// LoseReply: the request reaches the store; the caller gets Err. A list
-	// yields its first hold before that.
+	// LoseReply lets the request reach the store, but the caller gets Err. A list yields its
+	// first hold before the error.
 	LoseReply bool
-	// HoldRequest, if not nil, keeps the request from the store until the
-	// channel is closed. The caller waits for the answer or until its ctx ends;
-	// together with LoseReply it gets Err at once. The request reaches the store
-	// in any case, late as it may be.
+	// HoldRequest, if not nil, keeps the request from the store until the channel is closed.
+	// The caller waits for the answer or until its ctx ends; with LoseReply it gets Err at
+	// once. In any case the request finally reaches the store.
 	HoldRequest <-chan struct{}
-	// Behind keeps the request from the store in the same way, until a later
-	// call of that Op about one of the same resources has reached the store, and
-	// delivers it before that call returns to its caller.
+	// Behind keeps the request from the store in the same way until a later call of the given
+	// Op about one of the same resources has reached the store. The request is delivered
+	// before that call returns to its caller.
 	Behind Op
-	// HoldReply, if not nil, keeps the answer from the caller until the channel
-	// is closed or the caller's ctx ends. The store has decided by then.
+	// HoldReply, if not nil, keeps the answer from the caller until the channel is closed or
+	// the caller's ctx ends. The store has decided by then.
 	HoldReply <-chan struct{}
 	// DropLast leaves out that many results at the end of a batch.
 	DropLast int
-	// Cut, if not nil, ends a watch when it is closed: its channel is closed.
+	// Cut, if not nil, closes the channel of a watch when it is closed.
 	Cut <-chan struct{}
-	// HoldSignals, if not nil, keeps the signals of a watch back until it is
-	// closed. Those that came by then are one signal.
+	// HoldSignals, if not nil, holds back the signals of a watch until it is closed. They
+	// coalesce.
 	HoldSignals <-chan struct{}
 	// Err replaces ErrFault.
 	Err error
@@ -73,9 +71,9 @@ func (f Fault) err() error {
 	return ErrFault
 }
 
-// RandomFaults decides by the seed alone: about percent of all calls lose their
-// request, their reply or a part of their results. A call that must not be
-// repeated, because it names no hold ID, passes.
+// RandomFaults returns a function that disturbs about percent of all calls, as determined by
+// the seed: it loses their request, their reply or some of their results. It lets calls pass
+// that must not be repeated because they have no hold ID.
 func RandomFaults(seed uint64, percent int) func(Call) Fault {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	return func(c Call) Fault {
@@ -93,7 +91,7 @@ func RandomFaults(seed uint64, percent int) func(Call) Fault {
 	}
 }
 
-// sentOnce: a request that names no hold must not be sent twice.
+// sentOnce reports whether the call must not be sent twice because a request has no hold ID.
 func (c Call) sentOnce() bool {
 	if c.Op != Renew && c.Op != Release {
 		return false

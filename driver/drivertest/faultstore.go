@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// FaultStore stands before another store and disturbs its calls:
+// FaultStore is a store in front of another store that disturbs its calls:
 //
 //	store := drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
 //		if c.Op == drivertest.Acquire && c.N == 1 {
@@ -18,13 +18,13 @@ import (
 //		return drivertest.Fault{}
 //	})
 //
-// An acquire that arrives after the release which was to clean it up is
-// Fault{Behind: drivertest.Release}: its caller waits until its ctx ends.
+// For an acquire that arrives after the release that was to clean it up, use Fault{Behind:
+// drivertest.Release}: the caller of the acquire waits until its ctx ends.
 //
-// It needs no clock and starts a goroutine only for a call with HoldRequest, Cut
-// or HoldSignals, so it works in a bubble of testing/synctest if it is made and
-// closed there. All methods may be called concurrently. It watches and has an
-// Init exactly as far as the store behind it does.
+// It needs no clock, and starts goroutines only for calls with HoldRequest, Cut or
+// HoldSignals, so it works in a synctest bubble if it is made and closed there. All methods
+// may be called concurrently. It supports Watch and Init exactly as far as the inner store
+// does.
 type FaultStore struct {
 	store  driver.Store
 	closed chan struct{}
@@ -50,10 +50,10 @@ var (
 	_ driver.Initializer = (*FaultStore)(nil)
 )
 
-// NewFaultStore lets decide say for each call what becomes of it. decide is
-// called for one call at a time; it must neither block nor call the store.
-// Requests that must not be repeated, because they have no hold ID, reach decide
-// too: it should spare them unless the test is about them.
+// NewFaultStore returns a FaultStore. It calls decide for each call, one call at a time, to
+// get its fault. decide must neither block nor call the store. It is also called for requests
+// that must not be repeated because they have no hold ID: it should let them pass unless the
+// test is about them.
 func NewFaultStore(store driver.Store, decide func(Call) Fault) *FaultStore {
 	return &FaultStore{
 		store: store, decide: decide,
@@ -61,7 +61,7 @@ func NewFaultStore(store driver.Store, decide func(Call) Fault) *FaultStore {
 	}
 }
 
-// Calls says how many calls of op were made so far, disturbed or not.
+// Calls returns the number of calls of op so far, disturbed or not.
 func (f *FaultStore) Calls(op Op) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,13 +103,12 @@ func (f *FaultStore) Release(ctx context.Context, qs []driver.ReleaseRequest) ([
 	return results[:max(0, len(results)-fault.DropLast)], err
 }
 
-// List implements driver.Store. Its request reaches the store when the loop
-// over it begins.
+// List implements driver.Store. Its request reaches the store when the loop begins.
 func (f *FaultStore) List(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Status, error] {
 	return listed(ctx, f, filter, f.store.List)
 }
 
-// Waiters implements driver.Queue. It fails as List does.
+// Waiters implements driver.Queue. It gets the faults of List.
 func (f *FaultStore) Waiters(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Place, error] {
 	return listed(ctx, f, filter, func(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Place, error] {
 		return driver.Waiters(ctx, f.store, filter)
@@ -208,7 +207,7 @@ func (f *FaultStore) forward(ctx context.Context, fault Fault, from <-chan struc
 			came = false
 			select {
 			case to <- struct{}{}:
-			default: // one is waiting to be received
+			default: // a signal was not received yet
 			}
 		}
 	}
@@ -225,8 +224,8 @@ func (f *FaultStore) Init(ctx context.Context) error {
 // Traits implements driver.Store.
 func (f *FaultStore) Traits() driver.Traits { return f.store.Traits() }
 
-// Close drops what is held back, waits for what is on its way to the store, and
-// closes that.
+// Close drops requests that are held back, waits for requests that are under way to the
+// store, and closes the store.
 func (f *FaultStore) Close() error {
 	f.mu.Lock()
 	if !f.down {
@@ -248,7 +247,7 @@ func (f *FaultStore) next(op Op, refs []driver.HoldRef) (Call, Fault) {
 	return c, f.decide(c)
 }
 
-// start runs fn beside its caller, unless the store is closed.
+// start runs fn in a goroutine, unless the store is closed.
 func (f *FaultStore) start(fn func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,7 +256,7 @@ func (f *FaultStore) start(fn func()) {
 	}
 }
 
-// disturb sends the call, or not, as the fault says.
+// disturb makes the call, or does not, as its fault says.
 func disturb[T any](ctx context.Context, f *FaultStore, c Call, fault Fault, send func(context.Context) (T, error)) (value T, err error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -298,8 +297,8 @@ func disturb[T any](ctx context.Context, f *FaultStore, c Call, fault Fault, sen
 	return value, err
 }
 
-// holdBack lets the call reach the store later, whether its caller still waits
-// or not, and returns where the answer will arrive.
+// holdBack lets the call reach the store later, whether its caller still waits or not, and
+// returns the channel of the answer.
 func holdBack[T any](ctx context.Context, f *FaultStore, c Call, fault Fault, send func(context.Context) (T, error)) <-chan func() (T, error) {
 	arrived := make(chan func() (T, error), 1)
 	deliver := func() {
@@ -325,7 +324,7 @@ func holdBack[T any](ctx context.Context, f *FaultStore, c Call, fault Fault, se
 	return arrived
 }
 
-// reached delivers what waited for the call c, which the store has decided.
+// reached delivers the requests that waited for the call c, after the store has decided it.
 func (f *FaultStore) reached(c Call) {
 	f.mu.Lock()
 	var due []delivery

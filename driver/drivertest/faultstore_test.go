@@ -30,7 +30,7 @@ func release(q driver.AcquireRequest) []driver.ReleaseRequest {
 	return []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}}}
 }
 
-// inStore says whether the store itself knows a hold of the resource.
+// inStore reports whether the store itself has a hold of the resource.
 func inStore(t *testing.T, store driver.Store, resource string) bool {
 	t.Helper()
 	for _, err := range store.List(context.Background(), driver.Filter{Resource: resource}) {
@@ -121,7 +121,7 @@ func TestFaultStoreDeliversLate(t *testing.T) {
 			t.Errorf("got error %v while the request was held back", err)
 		}
 		if inStore(t, inner, "r") {
-			t.Error("the request reached the store before it was let go")
+			t.Error("the request reached the store while it was held back")
 		}
 		close(arrive)
 		synctest.Wait()
@@ -143,7 +143,7 @@ func TestFaultStoreDeliversAcquireBehindItsRelease(t *testing.T) {
 			t.Fatalf("got error %v while the request was held back", err)
 		}
 		if _, err := f.Release(t.Context(), release(request("other", "a"))); err != nil || inStore(t, inner, "r") {
-			t.Fatalf("a release of another resource let it go (error %v)", err)
+			t.Fatalf("a release of another resource delivered the request (error %v)", err)
 		}
 		got, err := f.Release(t.Context(), release(q))
 		if err != nil || got[0].Found {

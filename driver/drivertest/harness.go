@@ -12,82 +12,79 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Harness is one store under test, with what the suite cannot do through the
-// driver. Nobody else may use its data, not even another subtest.
+// Harness is one store under test, with operations that package driver does not have. Nothing
+// else may use its data, not even another subtest.
 type Harness struct {
 	// Store is the store under test. The suite closes it.
 	Store driver.Store
-	// Reopen returns another handle on the same data, as another process would
-	// have it. The suite closes it. nil: there is no such thing; what needs it
-	// is skipped.
+	// Reopen returns another handle on the same data, as another process would have it. The
+	// suite closes it. nil means that there is none: subtests that need it are skipped.
 	Reopen func(t *testing.T) driver.Store
-	// Advance moves the store's clock by exactly d, which may be negative, and
-	// nothing else moves it: a store in a program gets its clock from its options, as
-	// memlock does, and a server a clock of its own. It needs Now. nil: the clock
-	// cannot be moved; the suite then waits until the store returns that a hold is
-	// past its end.
+	// Advance moves the store's clock by exactly d, which may be negative. Nothing else may
+	// move the clock: a store in a program gets its clock from its options, as memlock does,
+	// and a server has a clock of its own. Advance needs Now. nil means that the clock cannot
+	// be moved: the suite then waits until the store reports that a hold has expired.
 	Advance func(d time.Duration)
-	// Now is the store's clock, which stands still unless Advance is called. nil:
-	// unknown, or it passes; exact comparisons then become bounds.
+	// Now returns the store's clock, which stands still unless Advance is called. nil means
+	// that the clock is unknown or passes: exact comparisons then become bounds.
 	Now func() time.Time
-	// Short is the TTL of holds whose end the suite waits for if it cannot advance
-	// the clock: longer than a few requests take. 0: 500 ms.
+	// Short is the TTL of holds whose end the suite waits for if it cannot advance the clock.
+	// It must be longer than a few requests take. 0 means 500 ms.
 	Short time.Duration
-	// RenewalsUntold says that a renewal may return driver.Unknown for the time left,
-	// although Now is known: the reply to a batch may have no room for it. The suite
-	// then compares a list. All other calls must return it.
+	// RenewalsUntold says that a renewal may return driver.Unknown for the time left although
+	// Now is known, because the reply to a batch has no room for it. The suite then compares
+	// a list instead. All other calls must return the time left.
 	RenewalsUntold bool
-	// EndlessRenewed says that Store acquires a hold without an end as one that ends, and
-	// renews it then, as a server does. It is shown as one that was renewed.
+	// EndlessRenewed says that Store acquires a hold without an end with a finite TTL and
+	// then renews it, as a server does. Lists show it as renewed.
 	EndlessRenewed bool
-	// HidesPlaces says that lists and refusals of Store show no IDs of places, as those of a
-	// server.
+	// HidesPlaces says that lists and refusals of Store do not show the IDs of places, as
+	// with a server.
 	HidesPlaces bool
-	// Uncounted says that Store does not keep the records of resources without holds
-	// as package model does: a release deletes them, or the store never deletes one.
-	// The suite then does not compare how many a sweep deletes.
+	// Uncounted says that Store does not keep the records of resources without holds in the
+	// way of package model: a release deletes them, or the store never deletes one. The suite
+	// then does not compare how many records a sweep deletes.
 	Uncounted bool
-	// Damage makes the resource's record unreadable, as by hand. nil: skipped.
+	// Damage makes the resource's record unreadable, as somebody might by hand. nil: skipped.
 	Damage func(t *testing.T, resource string)
-	// Break cuts the store off from its data, until restore is called: the requests
-	// of all its handles get nowhere, and no answer comes. The failure may pass by
-	// itself, like that of a network; so no call may return a named error, not even
-	// ErrUnusable. nil: skipped.
+	// Break cuts the store off from its data until restore is called: the requests of all its
+	// handles get no answer. The failure may be temporary, like that of a network, so no call
+	// may return a named error, not even ErrUnusable. nil: skipped.
 	Break func(t *testing.T) (restore func())
-	// BreakWrites makes all writes of the store fail until restore is called, while
-	// reads work: a disk that is full, a server that is read-only for a while or
-	// lacks copies. Somebody may have to fix that, so calls may return ErrUnusable.
-	// It takes effect when it has returned. nil: skipped.
+	// BreakWrites makes all writes of the store fail until restore is called, while reads
+	// work, as with a full disk, or a server that is read-only for a while or lacks copies.
+	// Somebody may have to fix that, so calls may return ErrUnusable. Writes fail once
+	// BreakWrites has returned. nil: skipped.
 	BreakWrites func(t *testing.T) (restore func())
-	// Beside returns another handle on the same data, which Break does not cut off.
-	// The suite closes it. nil: there is none, and nothing happens while the store is
-	// cut off.
+	// Beside returns another handle on the same data, which Break does not cut off. The suite
+	// closes it. nil means that there is none: nothing then happens while the store is cut
+	// off.
 	Beside func(t *testing.T) driver.Store
-	// Restart lets the store crash, without a chance to tidy up, and start again
-	// with what is on its disk. It may return before the store answers. nil: skipped.
+	// Restart crashes the store, without a clean shutdown, and starts it again with the data
+	// on its disk. It may return before the store answers. nil: skipped.
 	Restart func(t *testing.T)
-	// HoldCopies keeps what is written from the copies that the store waits for
-	// before it answers, until resume is called. nil: it has none; skipped.
+	// HoldCopies keeps writes from the copies that the store waits for before it answers,
+	// until resume is called. nil means that the store has no copies: skipped.
 	HoldCopies func(t *testing.T) (resume func())
-	// Repeats says that Store may apply a request more than once before it
-	// answers. Whether a release found its hold is then not known, nor how much
-	// a sweep removed. WithFaults sets it.
+	// Repeats says that Store may apply a request more than once before it answers. It is
+	// then unknown whether a release found its hold, and how much a sweep removed. WithFaults
+	// sets it.
 	Repeats bool
 }
 
-// bench is a Harness in one subtest: what a subtest does there must succeed, or
-// the subtest ends.
+// bench is a Harness in one subtest. Its methods end the subtest if they fail.
 type bench struct {
 	*Harness
 	t    *testing.T
 	open func(t *testing.T) *Harness
-	// short is a TTL to wait for, long one that never ends meanwhile. See also brief.
+	// short is a TTL to wait for, long one that does not end during the subtest. See also
+	// brief.
 	short, long time.Duration
 	handles     []driver.Store
-	marked      bool // pass has left a record of its own
+	marked      bool // pass has made a record of its own
 }
 
-// brief is a TTL that is less than bench.long, and that no few requests outlast.
+// brief is a TTL that is shorter than bench.long, but longer than a few requests take.
 const brief = 10 * time.Second
 
 func newBench(t *testing.T, open func(t *testing.T) *Harness) *bench {
@@ -112,18 +109,18 @@ func newBench(t *testing.T, open func(t *testing.T) *Harness) *bench {
 	return b
 }
 
-// standsStill ends the test if the clock passes by itself: comparisons with it
-// would fail now and then, each in a way of its own.
+// standsStill ends the test if the clock passes by itself: comparisons with it would fail now
+// and then, each in another way.
 func (h *Harness) standsStill(t *testing.T) {
 	t.Helper()
 	switch {
 	case h.Now == nil && h.Advance == nil:
 		return
 	case h.Now == nil || h.Advance == nil:
-		t.Fatal("the harness needs both Advance and Now, or neither: one is of no use without the other")
+		t.Fatal("the Harness needs both Advance and Now, or neither")
 	}
 	before := h.Now()
-	time.Sleep(2 * time.Millisecond) // of another clock than Now's
+	time.Sleep(2 * time.Millisecond) // by another clock than Now
 	if after := h.Now(); !after.Equal(before) {
 		t.Fatalf("the harness's Now went from %v to %v without a call of Advance: the clock of the store must stand still. "+
 			"Give the store one that does, or leave out Advance and Now", before, after)
@@ -139,7 +136,7 @@ func (b *bench) init(s driver.Store) {
 	}
 }
 
-// other returns another handle on the data where there can be one.
+// other returns another handle on the data if there is one, and otherwise the store.
 func (b *bench) other() driver.Store {
 	b.t.Helper()
 	if b.Reopen == nil {
@@ -151,7 +148,7 @@ func (b *bench) other() driver.Store {
 	return s
 }
 
-// needs skips the subtest if the harness cannot do what it is about.
+// needs skips the subtest unless the harness can do what it needs.
 func (b *bench) needs(can bool, what string) {
 	b.t.Helper()
 	if !can {
@@ -164,7 +161,7 @@ func (b *bench) needsShared() {
 	b.needs(b.Store.Traits().Shared, "shared holds")
 }
 
-// pass lets d go by on the store's clock.
+// pass lets d pass on the store's clock.
 func (b *bench) pass(d time.Duration) {
 	b.t.Helper()
 	if b.Advance != nil {
@@ -174,34 +171,34 @@ func (b *bench) pass(d time.Duration) {
 	b.passing(d, func() {})
 }
 
-// passing lets d go by, and does something meanwhile, but not at the end.
-func (b *bench) passing(d time.Duration, meanwhile func()) {
+// passing lets d pass and calls during in that time, but not at its end.
+func (b *bench) passing(d time.Duration, during func()) {
 	b.t.Helper()
 	if b.Advance != nil {
 		b.Advance(d / 2)
-		meanwhile()
+		during()
 		b.Advance(d - d/2)
 		return
 	}
 	b.marked = true
 	marker := b.acquire(b.request("passing time", "clock "+driver.NewHoldID().String()).ttl(d))
-	// A test that polls all the time would delay others that wait for the server.
+	// Polling all the time would delay other tests that use the server.
 	b.eventually(max(3*time.Millisecond, d/50), "a hold comes to its end", func() bool {
 		s, ok := b.find(marker.Resource, marker.LockID)
 		over := !ok || !s.Live()
 		if !over {
-			meanwhile()
+			during()
 		}
 		return over
 	})
 	b.release(marker.HoldRef, 0)
 }
 
-// within is how long the suite waits for what must come, however busy the machine
+// within is how long the suite waits for an event that must come, however busy the machine
 // is.
 var within = 30 * time.Second
 
-// eventually polls until is true.
+// eventually polls until is returns true.
 func (b *bench) eventually(every time.Duration, what string, is func() bool) {
 	b.t.Helper()
 	deadline := time.NewTimer(within)
@@ -212,13 +209,13 @@ func (b *bench) eventually(every time.Duration, what string, is func() bool) {
 		select {
 		case <-poll.C:
 		case <-deadline.C:
-			b.t.Fatalf("waited %v in vain until %s", within, what)
+			b.t.Fatalf("after %v, still waiting until %s", within, what)
 		}
 	}
 }
 
-// rounds counts what is done beside something else that it is to meet: a few times
-// where a store is slow, and where it is quick as often as it takes to meet.
+// rounds returns how often to repeat an operation that is to meet another one: a few times if
+// the store is slow, and otherwise as often as it takes to meet.
 func rounds() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := time.Now()
@@ -230,7 +227,7 @@ func rounds() iter.Seq[int] {
 	}
 }
 
-// request is an acquire in the making.
+// request is an acquire that is being prepared.
 type request driver.AcquireRequest
 
 // request returns a request for an exclusive hold that outlives the subtest.
@@ -245,7 +242,7 @@ func (q request) shared(limit int) request {
 	return q
 }
 
-// hold is a request that was granted.
+// hold is a granted request.
 type hold struct {
 	driver.HoldRef
 	Left    time.Duration
@@ -266,7 +263,7 @@ func (b *bench) acquireAt(s driver.Store, q request) hold {
 		b.t.Fatalf("acquire of %q by %q: %v; it should be granted", q.Resource, q.LockID, err)
 	}
 	if g.Token > driver.MaxToken {
-		b.t.Fatalf("token %d passes 2^53", g.Token)
+		b.t.Fatalf("token %d exceeds 2^53", g.Token)
 	}
 	return hold{
 		HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
@@ -293,7 +290,7 @@ func (b *bench) refusal(q request) *driver.HeldError {
 	return held
 }
 
-// renew extends what must be there.
+// renew extends a hold that must be there.
 func (b *bench) renew(ref driver.HoldRef, ttl time.Duration) driver.RenewResult {
 	b.t.Helper()
 	r := b.renewRequest(driver.RenewRequest{HoldRef: ref, TTL: ttl})
@@ -303,7 +300,7 @@ func (b *bench) renew(ref driver.HoldRef, ttl time.Duration) driver.RenewResult 
 	return r
 }
 
-// lost renews what must be lost.
+// lost renews a hold that must be lost.
 func (b *bench) lost(ref driver.HoldRef) {
 	b.t.Helper()
 	if r := b.renewRequest(driver.RenewRequest{HoldRef: ref, TTL: b.long}); !errors.Is(r.Err, driver.ErrLost) {
@@ -325,7 +322,7 @@ func (b *bench) renewAll(qs []driver.RenewRequest) []driver.RenewResult {
 	return rs
 }
 
-// release ends a hold and says whether it was there.
+// release ends a hold and returns whether it was there.
 func (b *bench) release(ref driver.HoldRef, after time.Duration) (found bool) {
 	b.t.Helper()
 	return b.releaseAll([]driver.ReleaseRequest{{HoldRef: ref, After: after}})[0].Found
@@ -362,7 +359,7 @@ func (b *bench) sweep(idle time.Duration) driver.SweepResult {
 	return r
 }
 
-// swept compares what a sweep removed with what it should remove.
+// swept compares the result of a sweep with the expected one.
 func (b *bench) swept(got driver.SweepResult, holds, records int) {
 	b.t.Helper()
 	if b.Uncounted || b.marked && got.Records == records+1 {
@@ -373,7 +370,7 @@ func (b *bench) swept(got driver.SweepResult, holds, records int) {
 	}
 }
 
-// list returns the holds that match, each once, by resource and token.
+// list returns the matching holds, each once, by resource and token.
 func (b *bench) list(f driver.Filter) []driver.Status {
 	b.t.Helper()
 	return b.listAt(b.t.Context(), f)
@@ -415,7 +412,7 @@ func (b *bench) find(resource, lockID string) (driver.Status, bool) {
 	return all[0], true
 }
 
-// live checks that the hold is there and unharmed, and returns its status.
+// live checks that the hold is there and unchanged, and returns its status.
 func (b *bench) live(h hold) driver.Status {
 	b.t.Helper()
 	s, ok := b.find(h.Resource, h.LockID)
@@ -438,15 +435,15 @@ func (b *bench) left(what string, got, want time.Duration) {
 	}
 }
 
-// renewed compares what is left of a hold after its renewal with what it is at
-// exactly. Where the renewal may leave that out, a list says it.
+// renewed compares the time left after a renewal with the exact one. If the renewal may leave
+// it out, renewed uses a list.
 func (b *bench) renewed(what string, ref driver.HoldRef, r driver.RenewResult, want time.Duration) {
 	b.t.Helper()
 	left := r.Left
 	if left == driver.Unknown && b.RenewalsUntold {
 		s, ok := b.find(ref.Resource, ref.LockID)
 		if !ok {
-			b.t.Errorf("%s: the hold of %q by %q is not there", what, ref.Resource, ref.LockID)
+			b.t.Errorf("%s: the hold of %q by %q is not listed", what, ref.Resource, ref.LockID)
 			return
 		}
 		left = s.Left
@@ -462,11 +459,11 @@ func (b *bench) atMost(what string, got, most time.Duration) {
 	}
 }
 
-// hasTokens reports whether the store has tokens, which also distinguish the holds of
+// hasTokens reports whether the store has tokens, which also distinguish the acquisitions of
 // one hold ID.
 func (b *bench) hasTokens() bool { return b.Store.Traits().Fencing != driver.FencingNone }
 
-// rises checks the tokens of one resource in the order of their grants.
+// rises checks the tokens of one resource in the order of the grants.
 func (b *bench) rises(hs ...hold) {
 	b.t.Helper()
 	if b.Store.Traits().Fencing != driver.FencingStrict {

@@ -19,8 +19,8 @@ var histories = []subtest{
 	{"S01_concurrent_history", concurrentHistory},
 }
 
-// Random requests, many of them repeated or about holds long gone, are answered
-// as package model answers them, and as Judge finds right.
+// The store answers random requests, many of them repeated or about old holds, in the same
+// way as package model, and Judge accepts the answers.
 func randomHistories(b *bench) {
 	seeds := []uint64{1, 2, 3, 4, 5, rand.Uint64()}
 	if b.Advance == nil {
@@ -37,8 +37,8 @@ func randomHistories(b *bench) {
 
 const historySteps = 300
 
-// randomHistory returns after how many steps it has ended: in a store whose clock goes on by
-// itself, before any place ends, which the model cannot foresee.
+// randomHistory returns the number of steps after which it ended: in a store whose clock
+// passes it ends before any place does, which the model cannot foresee.
 func randomHistory(h *history) (steps int) {
 	t, began := h.t, time.Now()
 	for steps < historySteps && (h.Advance != nil || time.Since(began) < driver.FairPlaceTTL/2) {
@@ -64,10 +64,10 @@ type history struct {
 	records   map[string]model.Record
 	now       model.Time
 	resources []string
-	tries     []driver.AcquireRequest // of late, to be repeated
-	refs      []driver.HoldRef        // of late, of holds granted
-	places    []driver.PlaceID        // zero, or those that waiters have
-	last      string                  // step, in words
+	tries     []driver.AcquireRequest // recent requests, to be repeated
+	refs      []driver.HoldRef        // refs of recent holds
+	places    []driver.PlaceID        // zero, or places of waiters
+	last      string                  // the last step, in words
 }
 
 func newHistory(b *bench, seed uint64) *history {
@@ -93,8 +93,8 @@ func newHistory(b *bench, seed uint64) *history {
 	return h
 }
 
-// time is that of the model: the store's, or one that stands still but for the
-// steps that pass.
+// time returns the time for the model: the store's clock, or a clock that moves only in steps
+// that pass time.
 func (h *history) time() model.Time {
 	if h.Now != nil {
 		return model.TimeOf(h.Now())
@@ -115,7 +115,7 @@ func pick[T any](h *history, from ...T) T { return from[h.rnd.IntN(len(from))] }
 // step makes one call.
 func (h *history) step() {
 	if h.Advance != nil && h.Store.Traits().Fencing == driver.FencingClock {
-		h.Advance(time.Millisecond) // no more is promised than that tokens rise with the clock
+		h.Advance(time.Millisecond) // tokens need to rise only with the clock
 	}
 	switch n := h.rnd.IntN(100); {
 	case n < 35:
@@ -160,8 +160,8 @@ func (h *history) newRequest() driver.AcquireRequest {
 	return q
 }
 
-// someTTL is one whose end the model can foresee: without a clock that can be
-// set, one that does not end meanwhile.
+// someTTL returns a TTL whose end the model can foresee: without a clock that can be set, one
+// that does not end during the history.
 func (h *history) someTTL() time.Duration {
 	if h.Advance == nil {
 		return pick(h, h.long, 2*h.long, driver.Forever)
@@ -186,7 +186,7 @@ func (h *history) acquire(q driver.AcquireRequest) {
 	if h.Now != nil && h.hasTokens() && got.Token != grant.Token {
 		h.t.Errorf("store grants token %d, model %d", got.Token, grant.Token)
 	}
-	// Without the store's clock, the model takes the token from the store.
+	// Without the store's clock, the model gets the token from the store.
 	i := slices.IndexFunc(want.Holds, func(x model.Hold) bool { return x.HoldID == q.HoldID && x.LockID == q.LockID })
 	want.Holds = slices.Clone(want.Holds)
 	want.Holds[i].Token, want.Token = got.Token, max(want.Token, got.Token)
@@ -197,7 +197,7 @@ func (h *history) acquire(q driver.AcquireRequest) {
 	}
 }
 
-// foresee is what the model makes of an acquire.
+// foresee returns the model's answer to an acquire.
 func (h *history) foresee(q driver.AcquireRequest) (r model.Record, g driver.Grant, changed bool, err error) {
 	if !h.EndlessRenewed || q.TTL != driver.Forever {
 		return model.Acquire(h.record(q.Resource), h.time(), q)
@@ -255,7 +255,7 @@ func (h *history) comparePlaces(got, want []driver.Place) {
 	}
 }
 
-// compareQueues compares what the store shows of all who wait.
+// compareQueues compares the waiters that the store lists with the model's.
 func (h *history) compareQueues() {
 	if !h.Store.Traits().Queue {
 		return
@@ -267,14 +267,14 @@ func (h *history) compareQueues() {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if !slices.ContainsFunc(got, func(q driver.Place) bool { return q.Position == p.Position }) { // a list may begin again
+		if !slices.ContainsFunc(got, func(q driver.Place) bool { return q.Position == p.Position }) { // the list may have begun again
 			got = append(got, p)
 		}
 	}
 	h.comparePlaces(got, model.Places(h.record(resource), h.time(), driver.Filter{}))
 }
 
-// someRefs are as they are, or lack what may be left out, or are wrong.
+// someRefs returns refs as they are, with fields left out, or wrong.
 func (h *history) someRefs() []driver.HoldRef {
 	refs := make([]driver.HoldRef, 1+h.rnd.IntN(4))
 	for i := range refs {
@@ -307,8 +307,8 @@ func (h *history) renewSome() {
 	}
 	h.last = fmt.Sprintf("renew %+v", qs)
 	for i := range qs {
-		// The order of effects is not defined: requests for one hold in a batch are
-		// the same.
+		// The requests of a batch take effect in any order: requests for one hold in a batch
+		// are equal.
 		if j := slices.IndexFunc(qs, func(q driver.RenewRequest) bool { return sameHold(q.HoldRef, qs[i].HoldRef) }); j < i {
 			qs[i].TTL = qs[j].TTL
 		}
@@ -334,7 +334,7 @@ func (h *history) renewSome() {
 	}
 }
 
-// sameHold: the two may be about one hold.
+// sameHold reports whether the refs may be about one hold.
 func sameHold(a, b driver.HoldRef) bool {
 	return a.Resource == b.Resource && a.LockID == b.LockID
 }
@@ -350,7 +350,7 @@ func (h *history) releaseSome() {
 		if h.rnd.IntN(3) == 0 {
 			q.Place = pick(h, h.places...)
 			if !q.Place.IsZero() && h.rnd.IntN(2) == 0 {
-				q.HoldID, q.Token = driver.HoldID{}, 0 // the place alone
+				q.HoldID, q.Token = driver.HoldID{}, 0 // only the place
 			}
 		}
 		qs = append(qs, q)
@@ -419,7 +419,7 @@ func (h *history) compareStatuses(got, want []driver.Status) {
 		for i := range ss {
 			s := &ss[i]
 			s.Created, s.Renewed, s.Seen = s.Created.UTC(), s.Renewed.UTC(), s.Seen.UTC()
-			if h.Now == nil { // all that depends on when exactly it came to the store
+			if h.Now == nil { // its answers depend on the exact time of the call
 				s.Created, s.Renewed, s.Seen, s.Left = time.Time{}, time.Time{}, time.Time{}, 0
 			}
 		}
@@ -430,8 +430,8 @@ func (h *history) compareStatuses(got, want []driver.Status) {
 	}
 }
 
-// sweepAll keeps tokens: a record that the model deletes and the store keeps, or
-// the other way round, must make no difference.
+// sweepAll sweeps the store and the model. The tokens must stay the same even if one of them
+// deletes a record that the other keeps.
 func (h *history) sweepAll() {
 	idle := pick(h, time.Millisecond, h.short, h.long)
 	h.last = fmt.Sprintf("sweep %v", idle)
@@ -466,7 +466,7 @@ func (h *history) letPass() {
 		h.last = fmt.Sprintf("pass %v and list", d)
 		return
 	}
-	// A hold for a moment, then time for it to end, for store and model alike.
+	// A hold with a short TTL, and then time for it to end, in the store and the model.
 	q := h.newRequest()
 	q.TTL, q.TakeoverDelay = time.Millisecond, 0
 	if h.Repeats {

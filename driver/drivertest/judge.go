@@ -10,20 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Judge returns what is wrong in a history, in any order of the calls that
-// overlapped. It checks the guarantees, not how a store decides:
+// Judge returns the faults of a history, for every possible order of overlapping calls. It
+// checks the guarantees, not how a store decides:
 //
-//   - never two exclusive holds, an exclusive beside a shared one, two holds of
-//     one lock ID, shared holds of different limits, nor more of them than that;
-//   - nothing is granted before the end of what is in the way, and its takeover
-//     delay unless that was released, nor refused when nothing can be;
-//   - tokens rise;
-//   - a hold is not lost before its end, and not renewed after it;
-//   - a list shows what is there throughout, nothing that is gone, and no other
-//     end than was promised.
+//   - There are never two exclusive holds, an exclusive and a shared hold, two holds of one
+//     lock ID, shared holds with different limits, or more shared holds than their limit.
+//   - No request is granted before the end of a hold that is in the way and, unless that hold
+//     was released, of its takeover delay. No request is refused if nothing can be in the way.
+//   - Tokens rise.
+//   - A hold is not lost before its end, and not renewed after it.
+//   - A list has all holds that exist throughout, no hold that is gone, and only promised
+//     ends.
 //
-// Holds that were there before the history began are unknown to it. It tells the
-// acquisitions of one hold ID apart by their tokens.
+// Judge does not know holds that existed before the history began. It distinguishes the
+// acquisitions of one hold ID by their tokens.
 func Judge(events []Event) (wrongs []string) {
 	byResource := make(map[string][]Event)
 	for _, e := range events {
@@ -71,18 +71,18 @@ func sortedKeys(m map[string][]Event) []string {
 // trial is the history of one resource.
 type trial struct {
 	events []Event
-	holds  []*logged // granted, in the order of their first answer
+	holds  []*logged // granted holds, in the order of their first answers
 	maybe  []Event   // acquires without an answer: they may have been granted
 	wrongs []string
 }
 
-// logged is a hold and what was done about it.
+// logged is a hold with the requests about it.
 type logged struct {
 	Event             // its first grant
-	first    Moment   // when it was first asked for
-	renewals []Event  // that may have been about it
-	releases []Event  // likewise
-	lostAt   []Moment // when an answer said that it is lost
+	first    Moment   // when it was first requested
+	renewals []Event  // renewals that may have been about it
+	releases []Event  // releases that may have been about it
+	lostAt   []Moment // when an answer said that it was lost
 }
 
 func newTrial(events []Event) *trial {
@@ -106,7 +106,7 @@ func newTrial(events []Event) *trial {
 			}
 		}
 		for _, e := range tr.events {
-			// What has no answer may still be on its way.
+			// A request without an answer may still be under way.
 			over := e.Outcome != Unknown && e.Answered.Order < h.first.Order
 			if e.Op == Acquire || over || !matches(h.Ref, e.Ref) {
 				continue
@@ -124,7 +124,7 @@ func newTrial(events []Event) *trial {
 	return tr
 }
 
-// matches is what package driver says about HoldRef.
+// matches reports whether the hold matches the ref, by the rules of driver.HoldRef.
 func matches(hold, ref driver.HoldRef) bool {
 	return hold.Resource == ref.Resource && hold.LockID == ref.LockID &&
 		(ref.HoldID.IsZero() || hold.HoldID == ref.HoldID) &&
@@ -140,7 +140,7 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// soonestEnd is until when the hold must live, as far as was known at m.
+// soonestEnd returns the time until which the hold must live, as far as was known at m.
 func (h *logged) soonestEnd(m Moment) time.Duration {
 	end := plus(h.first.Time, h.TTL)
 	for _, r := range h.renewals {
@@ -156,13 +156,13 @@ func (h *logged) soonestEnd(m Moment) time.Duration {
 	return end
 }
 
-// latestEnd is when the hold must be past its end, by the requests before m.
+// latestEnd returns the time at which the hold must have expired, by the requests before m.
 func (h *logged) latestEnd(m Moment) time.Duration {
 	end := plus(h.Answered.Time, h.TTL)
 	for _, r := range h.renewals {
 		switch {
 		case r.Called.Order >= m.Order:
-		case r.Outcome == Unknown: // it may still be on its way
+		case r.Outcome == Unknown: // it may still be under way
 			end = never
 		default:
 			end = max(end, plus(r.Answered.Time, r.TTL))
@@ -174,7 +174,7 @@ func (h *logged) latestEnd(m Moment) time.Duration {
 		}
 	}
 	for _, at := range h.lostAt {
-		// A hold that was given up with a delay is lost before its end.
+		// A hold that was released with a delay is lost before its end.
 		if at.Order < m.Order && !h.released(at) {
 			end = min(end, at.Time)
 		}
@@ -182,18 +182,18 @@ func (h *logged) latestEnd(m Moment) time.Duration {
 	return end
 }
 
-// released reports whether a release was sent before m, so that the takeover delay
-// may not apply.
+// released reports whether a release was sent before m, so that the takeover delay may not
+// apply.
 func (h *logged) released(m Moment) bool {
 	return slices.ContainsFunc(h.releases, func(r Event) bool { return r.Called.Order <= m.Order })
 }
 
-// surelyLive: the hold cannot have come to its end before m.
+// surelyLive reports whether the hold cannot have reached its end before m.
 func (h *logged) surelyLive(m Moment) bool {
 	return h.Answered.Order <= m.Order && m.Time < h.soonestEnd(m)
 }
 
-// surelyBlocks: nothing that the hold excludes can be granted before m.
+// surelyBlocks reports whether nothing that the hold excludes can be granted before m.
 func (h *logged) surelyBlocks(m Moment) bool {
 	end := h.soonestEnd(m)
 	if !h.released(m) {
@@ -202,17 +202,17 @@ func (h *logged) surelyBlocks(m Moment) bool {
 	return h.Answered.Order <= m.Order && m.Time < end
 }
 
-// mayBlock: the hold can have been in the way of a call from m to n.
+// mayBlock reports whether the hold can have been in the way of a call from m to n.
 func (h *logged) mayBlock(m, n Moment) bool {
 	if h.first.Order > n.Order || h.surelyReleased(m) {
 		return false
 	}
-	// A release with a delay that did away with the takeover delay is not
-	// looked for: the hold only seems to block for longer than it does.
+	// This ignores releases with a delay that ended the takeover delay: the hold may seem to
+	// block for longer than it does.
 	return m.Time < plus(h.latestEnd(m), h.TakeoverDelay)
 }
 
-// mayLive: likewise, before its end.
+// mayLive is like mayBlock, but only until the end of the hold.
 func (h *logged) mayLive(m, n Moment) bool {
 	return h.first.Order <= n.Order && !h.surelyReleased(m) && m.Time < h.latestEnd(m)
 }

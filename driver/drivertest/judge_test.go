@@ -11,13 +11,13 @@ import (
 
 const s = time.Second
 
-// ids names holds in histories: the same letter is the same hold ID.
+// ids makes hold IDs of letters: the same letter is the same hold ID.
 func ids(letter string) (id driver.HoldID) {
 	copy(id[:], letter)
 	return id
 }
 
-// ev is an event at a moment; over makes it take a while.
+// ev is an event at a moment; over makes it longer.
 func ev(at time.Duration, op drivertest.Op, lockID, hold string, token uint64) drivertest.Event {
 	e := drivertest.Event{
 		Op: op, Outcome: drivertest.Done, TTL: 10 * s, Left: driver.Unknown,
@@ -76,18 +76,18 @@ func lost(e *drivertest.Event)    { e.Outcome = drivertest.Lost }
 func unknown(e *drivertest.Event) { e.Outcome = drivertest.Unknown }
 func bySelf(e *drivertest.Event)  { e.BySelf = true }
 
-// over lets the event last until then. Its call keeps its place in the history;
-// its answer comes after the n events that follow it.
+// over lets the event last until the given time. Its call keeps its place in the history; its
+// answer comes after the n events that follow it.
 func over(until time.Duration, n int) func(*drivertest.Event) {
 	return func(e *drivertest.Event) { e.Answered.Time, e.Answered.Order = until, n }
 }
 
-// history numbers the moments of events in a row.
+// history numbers the moments of events in their order.
 func history(events ...drivertest.Event) []drivertest.Event {
 	for i := range events {
 		e := &events[i]
 		e.Called.Order = 10 * i
-		e.Answered.Order = 10*(i+e.Answered.Order) + 5 // over: behind the call of the last it overlaps
+		e.Answered.Order = 10*(i+e.Answered.Order) + 5 // after over: behind the call of the last event that it overlaps
 	}
 	return events
 }
@@ -187,7 +187,7 @@ func TestJudgeAcceptsRight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if wrongs := drivertest.Judge(events); len(wrongs) != 0 {
-				t.Errorf("judged %q; nothing is wrong", wrongs)
+				t.Errorf("Judge found %q in a correct history", wrongs)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// walk asks a store at random, without knowing what is right.
+// walk sends random requests to a store, without knowing the right answers.
 func walk(t *testing.T, s *ruled, r *drivertest.Recorder, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	ctx := t.Context()
@@ -61,7 +61,7 @@ func walk(t *testing.T, s *ruled, r *drivertest.Recorder, seed uint64) {
 	}
 }
 
-// verdict judges walks through a store with those rules.
+// verdict judges walks through a store with the given rules.
 func verdict(t *testing.T, mutate func(*rules)) (wrongs []string) {
 	for seed := range uint64(20) {
 		rules := sound()
@@ -81,15 +81,15 @@ func TestJudgeAcceptsSoundStore(t *testing.T) {
 	}
 }
 
-// Judge finds every mutant by what it answers, without the model.
+// Judge finds every mutant by its answers, without the model.
 func TestJudgeFindsMutants(t *testing.T) {
 	for name, m := range mutants {
 		if m.caught == "shared_not_supported" || m.caught == "traits" {
-			continue // no answer is wrong in itself
+			continue // no answer is wrong by itself
 		}
 		t.Run(name, func(t *testing.T) {
 			if wrongs := verdict(t, m.breaks); len(wrongs) == 0 {
-				t.Error("not one answer was found wrong")
+				t.Error("Judge found no wrong answer")
 			} else {
 				t.Log(wrongs[0])
 			}

@@ -37,7 +37,7 @@ func ttls(b *bench) {
 	b.acquire(b.request("gone in a moment", "b"))
 }
 
-// A hold without an end stays so, whatever is renewed, until it is released.
+// A hold without an end has no end after any renewal, until it is released.
 func forever(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(brief))
 	b.renewed("renewed to Forever", h.HoldRef, b.renew(h.HoldRef, driver.Forever), driver.Forever)
@@ -56,7 +56,7 @@ func forever(b *bench) {
 	b.acquire(b.request("delayed", "b"))
 }
 
-// A hold lives while now < end: not a millisecond less, nor one more.
+// A hold lives while now < end, to the millisecond.
 func endIsExclusive(b *bench) {
 	b.needs(b.Advance != nil, "clock that can be set")
 	h := b.acquire(b.request("r", "a").ttl(b.short))
@@ -68,14 +68,14 @@ func endIsExclusive(b *bench) {
 	b.acquire(b.request("r", "b"))
 }
 
-// A hold lasts for its TTL by the holder's clock, whenever it began. On a clock of
-// the store's that lags, now more and now less, it would end before that, although
-// everything that the store says fits together.
+// A hold lasts for its TTL by the holder's clock, whenever it began. With a store's clock
+// that lags, more or less over time, it would end before that, although all answers of the
+// store are consistent.
 func leaseLasts(b *bench) {
 	b.needs(b.Advance == nil, "clock that nobody sets")
 	const (
 		phases = 10
-		exact  = 5 * time.Millisecond // a clock may have whole milliseconds
+		exact  = 5 * time.Millisecond // the clock may have whole milliseconds
 	)
 	var began [phases]time.Time // when each request was sent
 	n, over := 0, 0
@@ -104,8 +104,8 @@ func leaseLasts(b *bench) {
 	})
 }
 
-// A release with a delay moves the end to then and never later, ends renewal,
-// and can be followed by another release.
+// A release with a delay moves the end to that time and never later, ends renewals, and can
+// be followed by another release.
 func releaseWithDelay(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.long))
 	b.found(b.release(h.HoldRef, b.long/2), true, "first")
@@ -128,12 +128,12 @@ func releaseWithDelay(b *bench) {
 	b.acquire(b.request("now", "b"))
 }
 
-// listed returns the status of a hold that was given up with a delay.
+// listed returns the status of a hold that was released with a delay.
 func (b *bench) listed(h hold) driver.Status {
 	b.t.Helper()
 	s := b.live(h)
 	if !s.Released {
-		b.t.Errorf("list does not show that the hold of %q was given up", h.Resource)
+		b.t.Errorf("List does not show that the hold of %q was released", h.Resource)
 	}
 	return s
 }

@@ -20,7 +20,7 @@ var modes = []subtest{
 	{"held_error", heldError},
 }
 
-// An expired hold blocks neither mode, without any sweep.
+// An expired hold blocks neither mode, without a sweep.
 func expiredBlocksNobody(b *bench) {
 	type pair struct{ first, then func(request) request }
 	exclusive := func(q request) request { return q }
@@ -42,8 +42,8 @@ func expiredBlocksNobody(b *bench) {
 	}
 }
 
-// The first acquirers of a resource, at the same moment, get definite answers: two
-// grants if both are shared, otherwise exactly one.
+// The first acquirers of a resource, at the same moment, get definite answers: two grants if
+// both are shared, otherwise exactly one.
 func firstHoldersAtOnce(b *bench) {
 	b.needsShared()
 	stores := []driver.Store{b.Store, b.other()}
@@ -74,9 +74,9 @@ func firstHoldersAtOnce(b *bench) {
 	}
 }
 
-// A limit is the largest number of shared holds, and all of a resource have the same:
-// a shared acquirer with another limit, or without one, is refused with LimitDiffers
-// until the last hold with the old limit is gone. 0 is no limit.
+// A limit is the largest number of shared holds, and all holds of a resource have the same
+// limit: a shared acquirer with another limit, or without one, is refused with LimitDiffers
+// until the last hold with the old limit is gone. 0 means no limit.
 func limits(b *bench) {
 	b.needsShared()
 	for _, limit := range []int{1, 2, 3, 0} {
@@ -89,7 +89,7 @@ func limits(b *bench) {
 		b.rises(hs...)
 		if limit > 0 {
 			if b.refusal(ask("late", limit)).LimitDiffers {
-				b.t.Errorf("%s: all have the same limit", r)
+				b.t.Errorf("%s: the refusal says that limits differ, but they are equal", r)
 			}
 		}
 		for _, other := range []int{0, 1, 2, 3, 9} {
@@ -108,13 +108,12 @@ func limits(b *bench) {
 	}
 }
 
-// differs sends a request that must be refused because holds with that limit are
-// there.
+// differs sends a request that must be refused because there are holds with that limit.
 func (b *bench) differs(q request, limit int) {
 	b.t.Helper()
 	held := b.refusal(q)
 	if !held.LimitDiffers {
-		b.t.Errorf("limit %d beside holds with limit %d: the refusal does not say that they differ", q.Limit, limit)
+		b.t.Errorf("limit %d and holds with limit %d: the refusal does not say that the limits differ", q.Limit, limit)
 	}
 	for _, s := range held.Holders {
 		if s.Limit != limit {
@@ -123,7 +122,7 @@ func (b *bench) differs(q request, limit int) {
 	}
 }
 
-// A permit past its end is free, for a new holder and for the old one.
+// An expired permit is free, for a new holder and for the old one.
 func expiredPermit(b *bench) {
 	b.needsShared()
 	stays := b.acquire(b.request("r", "stays").shared(2))
@@ -138,8 +137,8 @@ func expiredPermit(b *bench) {
 	b.live(stays)
 }
 
-// A takeover delay blocks from the end on, for that long; the hold cannot be
-// renewed then. A release, at once or with a delay, does away with it.
+// A takeover delay blocks from the end on, for exactly that time; the hold cannot be renewed
+// then. A release, at once or with a delay, ends it.
 func takeoverDelay(b *bench) {
 	q := b.request("delayed", "a").ttl(b.short).delay(b.short)
 	delayed := b.acquire(q)
@@ -157,7 +156,7 @@ func takeoverDelay(b *bench) {
 	for _, id := range []string{"a", "b"} {
 		held := b.refusal(b.request("for hours", id))
 		if held.BySelf {
-			b.t.Error("held by itself, though its own hold is past its end")
+			b.t.Error("BySelf is set although the caller's own hold has expired")
 		}
 		b.left("in the delay", held.RetryAfter, b.long)
 	}
@@ -182,8 +181,8 @@ func takeoverDelay(b *bench) {
 	b.rises(delayed, b.acquire(b.request("delayed", "b")))
 }
 
-// A writer that is refused leaves no trace: readers come and go past it, and it
-// gets in when the last of them has gone, and then alone.
+// A refused writer leaves no trace: readers come and go, and the writer is granted the
+// resource when the last of them has gone, and then alone.
 func writersAmongReaders(b *bench) {
 	b.needsShared()
 	reader := b.acquire(b.request("r", "reader 0").shared(0))
@@ -202,7 +201,7 @@ func writersAmongReaders(b *bench) {
 	b.acquire(b.request("r", "reader").shared(0))
 }
 
-// A store without shared holds says so, and grants nothing.
+// A store without shared holds returns ErrUnsupported, and grants nothing.
 func sharedNotSupported(b *bench) {
 	if b.Store.Traits().Shared {
 		b.acquire(b.request("r", "a").shared(0))
@@ -215,8 +214,8 @@ func sharedNotSupported(b *bench) {
 	b.acquire(b.request("r", "b"))
 }
 
-// A refusal has the holders in the way and the time to retry, as far as the store
-// returns them.
+// A refusal has the holders in the way and the time to retry, as far as the store returns
+// them.
 func heldError(b *bench) {
 	q := b.request("r", "a").ttl(b.long)
 	q.Details = driver.Details{Owner: "ann", Host: "h1", Comment: "nightly"}

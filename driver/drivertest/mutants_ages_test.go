@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
-// ageMutants grant and refuse as they should. The times at which they looked at holds and
-// places are wrong.
+// ageMutants grant and refuse correctly, but the times at which they read holds and places
+// are wrong.
 var ageMutants = map[string]mutant{
 	"List returns no time": {
 		looking(func(s *driver.Status) { s.Seen = time.Time{} }), "ages_of_holds",

@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
-// courtesyMutants grant and refuse as they should where nobody waits in the queue. What
-// they break is who is woken and who is served first, so Judge has nothing to say about
-// them.
+// courtesyMutants grant and refuse correctly if nobody waits in the queue. They break who is
+// woken and who is served first, which Judge does not check.
 var courtesyMutants = map[string]mutant{
 	"renewals wake": {
 		func(r *rules) {
@@ -145,8 +144,8 @@ var courtesyMutants = map[string]mutant{
 	},
 }
 
-// asked changes what an acquire is decided on, but not what a refusal leaves of the
-// holds.
+// asked changes the record that an acquire is decided on, but not the holds that a refusal
+// leaves.
 func asked(change func(*model.Record, model.Time, *driver.AcquireRequest)) func(*rules) {
 	return func(r *rules) {
 		r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
@@ -163,7 +162,7 @@ func placeless(r model.Record, now model.Time, q driver.AcquireRequest) (model.R
 	return model.Acquire(r, now, q)
 }
 
-// Histories do not watch, and some things are too rare in them.
+// Histories do not use Watch, and some faults are too rare in them.
 func TestCourtesyMutants(t *testing.T) {
 	rare := []string{"S28a_refusals_wake_nobody", "S28a_places_wake_nobody", "places_are_bounded", "places_survive_a_sweep"}
 	for name, m := range courtesyMutants {

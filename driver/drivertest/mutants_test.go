@@ -16,11 +16,11 @@ import (
 // mutant is a store that breaks one rule.
 type mutant struct {
 	breaks func(*rules)
-	caught string // by this subtest
+	caught string // the subtest that must catch it
 }
 
-// mutants break the rules of who holds what. Each must fail the subtest that is
-// there for it, and the comparison of random histories with the model.
+// mutants break the rules about who holds what. Each must fail the subtest for it, and the
+// comparison of random histories with the model.
 var mutants = map[string]mutant{
 	"shared limit off by one": {
 		func(r *rules) {
@@ -85,7 +85,7 @@ var mutants = map[string]mutant{
 			}
 		}, "S07_renewal_after_expiry",
 	},
-	"renew revives what was given up": {
+	"renew revives a released hold": {
 		func(r *rules) {
 			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
 				rec.Holds = slices.Clone(rec.Holds)
@@ -286,7 +286,7 @@ var mutants = map[string]mutant{
 	},
 }
 
-// firstEnd is the end of the hold that ends first.
+// firstEnd returns the end of the hold that ends first.
 func firstEnd(r model.Record) model.Time {
 	end := model.NoEnd
 	for _, h := range r.Holds {
@@ -305,13 +305,13 @@ func counting(r model.Record, now model.Time, q driver.AcquireRequest) (model.Re
 	return r, g, changed, err
 }
 
-// inRealTime after a name: on the real clock, as that of a server.
+// inRealTime after a name means: with the real clock, like that of a server.
 const inRealTime = " in real time"
 
-// clockPasses is the name of a sound store whose harness has a clock that does.
+// clockPasses is the name of a correct store whose harness has a passing clock.
 const clockPasses = "sound, and its clock passes"
 
-// sounds are stores that must pass, so that mutants fail for what they break.
+// sounds are correct stores, which must pass, so that mutants fail for what they break.
 var sounds = map[string]func(*rules){
 	"sound":           func(*rules) {},
 	"without signals": func(r *rules) { r.watches, r.traits.Notifies = false, false },
@@ -344,7 +344,7 @@ func TestSuite(t *testing.T) {
 		}
 	}
 	if outageMutants[name].breaks != nil || courtesyMutants[name].breaks != nil {
-		drivertest.Within(3 * time.Second) // some never do what the suite waits for
+		drivertest.Within(3 * time.Second) // some mutants never do what the suite waits for
 	}
 	breaks(r)
 	drivertest.Run(t, func(*testing.T) *drivertest.Harness {
@@ -373,8 +373,7 @@ func TestSoundStoresPass(t *testing.T) {
 	}
 }
 
-// A harness whose clock passes is told so at once, rather than by comparisons that
-// fail now and then.
+// A harness whose clock passes fails at once, and not by comparisons that fail now and then.
 func TestClockMustStandStill(t *testing.T) {
 	out, passed := selftest.Run(t, "TestSuite", clockPasses, "^status$")
 	if passed || !strings.Contains(out, "must stand still") {
@@ -386,7 +385,7 @@ func TestMutants(t *testing.T) {
 	for name, m := range mutants {
 		for _, subtest := range []string{m.caught, "S01_random_history"} {
 			if subtest != m.caught && slices.Contains([]string{"shared_not_supported", "traits"}, m.caught) {
-				continue // what a store cannot do is not asked of it there
+				continue // the suite does not test what a store cannot do
 			}
 			t.Run(name+"/"+subtest, func(t *testing.T) {
 				t.Parallel()
@@ -396,12 +395,11 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// On a clock that only passes, fewer things can be compared exactly; what is
-// wrong is found all the same.
+// With a passing clock the suite compares fewer things exactly, but still finds the mutants.
 func TestMutantsInRealTime(t *testing.T) {
 	hidden := map[string]bool{
 		"record deleted while its token is ahead of the clock": true, // needs a clock that can be set
-		"equal tokens":               true, // needs one that stands still
+		"equal tokens":               true, // needs a clock that stands still
 		"List shows expired as live": true, // would be found: the suite waits for an end that never comes
 	}
 	for name, m := range mutants {

@@ -12,7 +12,7 @@ var naming = []subtest{
 	{"S36_names_that_look_alike", lookAlikes},
 }
 
-// oddNames are legal names that have tripped stores.
+// oddNames are valid names that have caused errors in stores.
 var oddNames = []string{
 	"a", " ", "\t", "a b", "trailing ", " leading", "/", "a/b//c/", "..", "a.b.c", ".", "_id", "$", "$where", "$$NOW", "$exclusive.lockId",
 	`"`, `'`, "`", `\`, `\u0000`, `a\"b`, `it's`, "'; DROP TABLE holds; --", "{}", `{"$gt":""}`, "[1]", "null", "true", "0", "-1", "1e9",
@@ -20,8 +20,8 @@ var oddNames = []string{
 	"ärger", "A\u030arger", "日本語", "עברית", "🔒", "👩‍👩‍👧‍👦", "\u200b", "\ufeffbom", "\u202ertl", "\U0010ffff", "\ufffd",
 }
 
-// Names of every kind come back as they went in, as resource, lock ID and
-// details, in records, filters, batches and wake-ups.
+// Names of every kind are returned unchanged, as resource, lock ID and details, in records,
+// filters, batches and signals.
 func names(b *bench) {
 	long := strings.Repeat("x", driver.MaxName)
 	wide := strings.Repeat("🔒", driver.MaxName/len("🔒"))
@@ -33,7 +33,7 @@ func names(b *bench) {
 		h := b.acquire(q)
 		got := b.list(driver.Filter{Resource: name, LockID: q.LockID, Owner: name})
 		if len(got) != 1 || got[0].Ref() != h.HoldRef || got[0].Details != q.Details {
-			b.t.Errorf("%q came back as %+v", name, got)
+			b.t.Errorf("%q was returned as %+v", name, got)
 		}
 		b.refused(b.request(name, "another"))
 		renewals = append(renewals, driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long})
@@ -56,8 +56,8 @@ func names(b *bench) {
 	}
 }
 
-// Names that differ by case, by spaces at the end or by Unicode form are
-// different resources and different lock IDs.
+// Names that differ by case, by trailing spaces or by Unicode form are different resources
+// and different lock IDs.
 func lookAlikes(b *bench) {
 	for _, alike := range [][]string{
 		{"lock", "Lock", "LOCK"},
@@ -78,7 +78,7 @@ func lookAlikes(b *bench) {
 			b.lost(ref)
 			b.found(b.release(ref, 0), false, fmt.Sprintf("release by %q of a hold by %q", name, alike[0]))
 			if held := b.refusal(b.request(h.Resource, name)); held.BySelf {
-				b.t.Errorf("%q takes itself for %q", name, alike[0])
+				b.t.Errorf("%q and %q are treated as the same name", name, alike[0])
 			}
 		}
 		b.live(h)

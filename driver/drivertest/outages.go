@@ -21,13 +21,13 @@ var outages = []subtest{
 // patience is how long a call may take that cannot be answered.
 const patience = time.Second
 
-// attempt is a call of the store that meets trouble.
+// attempt is a call of the store during a fault.
 type attempt struct {
 	what string
-	do   func(ctx context.Context) []error // one for each request
+	do   func(ctx context.Context) []error // one error for each request
 }
 
-// once is the store without the Repeater before it, which would retry until ctx ends.
+// once returns the store without its Repeater, which would retry until ctx ends.
 func once(s driver.Store) driver.Store {
 	if r, ok := s.(*Repeater); ok {
 		return r.Store
@@ -35,24 +35,24 @@ func once(s driver.Store) driver.Store {
 	return s
 }
 
-// attempts makes all of them at the same time, and checks that none has an
-// outcome.
+// attempts makes all attempts at the same time, and checks that each outcome is unknown.
 func (b *bench) attempts(all []attempt) {
 	b.t.Helper()
 	b.try(patience, all, b.unknown)
 }
 
-// try makes all attempts at the same time, for as long, and has each outcome judged.
-func (b *bench) try(long time.Duration, all []attempt, judge func(what string, err error)) {
+// try makes all attempts at the same time, with the given timeout, and calls judge with each
+// outcome.
+func (b *bench) try(timeout time.Duration, all []attempt, judge func(what string, err error)) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), long)
+	ctx, cancel := context.WithTimeout(b.t.Context(), timeout)
 	defer cancel()
 	outcomes := make([]chan []error, len(all))
 	for i, a := range all {
 		outcomes[i] = make(chan []error, 1)
 		go func() { outcomes[i] <- a.do(ctx) }()
 	}
-	late := time.NewTimer(long + within)
+	late := time.NewTimer(timeout + within)
 	defer late.Stop()
 	for i, a := range all {
 		select {
@@ -66,18 +66,18 @@ func (b *bench) try(long time.Duration, all []attempt, judge func(what string, e
 	}
 }
 
-// unknown checks that err leaves open what became of the request.
+// unknown checks that err leaves the outcome open.
 func (b *bench) unknown(what string, err error) {
 	b.t.Helper()
 	switch {
 	case err == nil:
-		b.t.Errorf("%s succeeded; it should be unknown", what)
+		b.t.Errorf("%s succeeded; its outcome should be unknown", what)
 	case definite(err):
-		b.t.Errorf("%s: %v, which is a named error; it should be unknown", what, err)
+		b.t.Errorf("%s: named error %v; the outcome should be unknown", what, err)
 	}
 }
 
-// acquiring is an acquire as an attempt.
+// acquiring returns the attempt of an acquire.
 func acquiring(what string, s driver.Store, q request) attempt {
 	return attempt{what, func(ctx context.Context) []error {
 		_, err := s.Acquire(ctx, driver.AcquireRequest(q))
@@ -85,7 +85,7 @@ func acquiring(what string, s driver.Store, q request) attempt {
 	}}
 }
 
-// renewing is a renewal of each hold, in one batch.
+// renewing returns the attempt of renewing the holds in one batch.
 func renewing(what string, s driver.Store, ttl time.Duration, hs ...hold) attempt {
 	return attempt{what, func(ctx context.Context) []error {
 		var qs []driver.RenewRequest
@@ -97,7 +97,7 @@ func renewing(what string, s driver.Store, ttl time.Duration, hs ...hold) attemp
 	}}
 }
 
-// releasing is a release of each hold, in one batch.
+// releasing returns the attempt of releasing the holds in one batch.
 func releasing(what string, s driver.Store, hs ...hold) attempt {
 	return attempt{what, func(ctx context.Context) []error {
 		var qs []driver.ReleaseRequest
@@ -123,7 +123,7 @@ func each[R any](n int, rs []R, err error, outcome func(R) error) []error {
 	return errs
 }
 
-// listing is a list as an attempt.
+// listing returns the attempt of a list.
 func listing(what string, s driver.Store, f driver.Filter) attempt {
 	return attempt{what, func(ctx context.Context) []error {
 		for _, err := range s.List(ctx, f) {
@@ -135,8 +135,7 @@ func listing(what string, s driver.Store, f driver.Filter) attempt {
 	}}
 }
 
-// breaks cuts the store off from its data until the function that it returns is
-// called.
+// breaks cuts the store off from its data until the returned function is called.
 func (b *bench) breaks() (restore func()) {
 	b.t.Helper()
 	b.needs(b.Break != nil, "way to cut the store off from its data")
@@ -149,24 +148,24 @@ func (b *bench) answers() {
 	b.insists(listing("list", once(b.Store), driver.Filter{}))
 }
 
-// In a store that cannot reach its data no call succeeds, none returns held, lost or
-// free, and none says that a retry is useless. When the data can be reached again
-// they are as they were, because no request arrives later.
+// In a store that cannot reach its data no call succeeds, none returns held, lost or free,
+// and none says that a retry is useless. When the data can be reached again, they are
+// unchanged, because no request arrives later.
 func unreachable(b *bench) {
 	held, also := b.acquire(b.request("held", "a")), b.acquire(b.request("also held", "a"))
 	free := b.request("free", "a")
 	before := b.list(driver.Filter{Expired: true})
 	s := once(b.Store)
 	all := []attempt{
-		acquiring("acquire of what is free", s, free),
-		acquiring("acquire of what is held", s, b.request("held", "b")),
+		acquiring("acquire of a free resource", s, free),
+		acquiring("acquire of a held resource", s, b.request("held", "b")),
 		acquiring("acquire by the holder's lock ID", s, b.request("held", "a")),
 		acquiring("repeat of a granted acquire", s, request(held.request)),
 		renewing("renewal", s, 2*b.long, held),
 		renewing("renewals of two records", s, 2*b.long, held, also),
 		releasing("release", s, held),
 		releasing("releases in two records", s, held, also),
-		releasing("release of what is not there", s, hold{HoldRef: driver.HoldRef{Resource: "free", LockID: "a", HoldID: free.HoldID}}),
+		releasing("release of a missing hold", s, hold{HoldRef: driver.HoldRef{Resource: "free", LockID: "a", HoldID: free.HoldID}}),
 		listing("list", s, driver.Filter{}),
 		listing("list of one resource", s, driver.Filter{Resource: "held"}),
 		{"sweep", func(ctx context.Context) []error {
@@ -177,8 +176,8 @@ func unreachable(b *bench) {
 	if b.Store.Traits().Shared {
 		all = append(all, acquiring("shared acquire", s, b.request("read", "a").shared(2)))
 	}
-	// This handle meets the trouble in its Init. It may succeed where there is
-	// nothing to prepare, but that is all that does.
+	// This handle first fails in its Init. Its Init may succeed if there is nothing to
+	// prepare, but no other call may.
 	if b.Reopen != nil {
 		other := b.Reopen(b.t)
 		b.handles = append(b.handles, other)
@@ -195,13 +194,13 @@ func unreachable(b *bench) {
 	for range 2 { // the second time over new connections
 		restore := b.breaks()
 		b.attempts(all)
-		b.attempts(all) // by now connections are known to be gone
+		b.attempts(all) // by now the connections are known to be broken
 		restore()
 		b.answers()
 	}
 	after := b.list(driver.Filter{Expired: true})
 	if fmt.Sprint(ends(before)) != fmt.Sprint(ends(after)) {
-		b.t.Errorf("list showed\n%+v, and after the outage\n%+v", ends(before), ends(after))
+		b.t.Errorf("before the outage the list was\n%+v, and after it\n%+v", ends(before), ends(after))
 	}
 	if again := b.acquire(request(held.request)); again.Token != held.Token {
 		b.t.Errorf("the repeat was granted token %d, before it was %d", again.Token, held.Token)
@@ -212,9 +211,9 @@ func unreachable(b *bench) {
 	b.acquire(free)
 }
 
-// What could not be written was not done, though the store could read all that it
-// decides by: nothing is granted, renewed, given up or swept. What needs no write may
-// be answered, and answered right.
+// A request that could not be written was not applied, even if the store could read
+// everything that it needs: nothing is granted, renewed, released or swept. Requests that
+// need no write may be answered, and then correctly.
 func writesFail(b *bench) {
 	b.needs(b.BreakWrites != nil, "way to have its writes fail")
 	held, also := b.acquire(b.request("held", "a")), b.acquire(b.request("also held", "a"))
@@ -222,8 +221,8 @@ func writesFail(b *bench) {
 	b.pass(b.short)
 	free, s := b.request("free", "a"), once(b.Store)
 	writes := []attempt{
-		acquiring("acquire of what is free", s, free),
-		acquiring("acquire of what has expired", s, b.request("expired", "b")),
+		acquiring("acquire of a free resource", s, free),
+		acquiring("acquire of an expired hold's resource", s, b.request("expired", "b")),
 		renewing("renewal", s, 2*b.long, held),
 		renewing("renewals of two records", s, 2*b.long, held, also),
 		releasing("release", s, held),
@@ -231,13 +230,13 @@ func writesFail(b *bench) {
 		{"sweep that removed something", func(ctx context.Context) []error {
 			r, err := s.Sweep(ctx, driver.SweepRequest{Idle: b.long})
 			if err == nil && r == (driver.SweepResult{}) {
-				return nil // it has left all as it was
+				return nil // it has changed nothing
 			}
 			return []error{err}
 		}},
 	}
 	refusals := []attempt{
-		acquiring("acquire of what is held", s, b.request("held", "b")),
+		acquiring("acquire of a held resource", s, b.request("held", "b")),
 		acquiring("acquire by the holder's lock ID", s, b.request("held", "a")),
 	}
 	repeats := []attempt{acquiring("repeat of a granted acquire", s, request(held.request))}
@@ -267,7 +266,7 @@ func writesFail(b *bench) {
 		restore()
 		b.answers()
 		if after := fmt.Sprint(ends(b.list(driver.Filter{}))); before != after {
-			b.t.Errorf("list showed\n%s, and when writes went again\n%s", before, after)
+			b.t.Errorf("before the fault the list was\n%s, and after it\n%s", before, after)
 		}
 	}
 	b.insists(renewing("renewal", s, 2*b.long, held))
@@ -279,7 +278,7 @@ func writesFail(b *bench) {
 	b.acquire(free)
 }
 
-// ends leaves out of statuses what goes on by itself.
+// ends removes from statuses what changes with time.
 func ends(all []driver.Status) []driver.Status {
 	for i := range all {
 		all[i].Seen, all[i].Left = time.Time{}, 0
@@ -287,8 +286,8 @@ func ends(all []driver.Status) []driver.Status {
 	return all
 }
 
-// A watcher learns of releases while the store is cut off, and just after it is back:
-// by a signal or by the end of the channel.
+// A watcher learns of releases while the store is cut off, and just after that: by a signal
+// or by the end of the channel.
 func wakesAfterOutage(b *bench) {
 	b.needsWatch()
 	h := b.acquire(b.request("r", "a"))
@@ -307,11 +306,11 @@ func wakesAfterOutage(b *bench) {
 	}
 	w, ok := once(b.Store).(driver.Watcher)
 	if !ok {
-		b.t.Fatal("Traits say that the store notifies, but it is no driver.Watcher")
+		b.t.Fatal("Traits.Notifies is set, but the store is not a driver.Watcher")
 	}
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	// It may go by a stream of which it is not known yet that it is cut.
+	// The stream may be broken without the store knowing yet.
 	if _, err := w.Watch(ctx, "another"); err != nil {
 		b.unknown("watch", err)
 	}
@@ -336,13 +335,13 @@ func wakesAfterOutage(b *bench) {
 	if !open {
 		signals, _ = b.watch("r") // again, as programs may after a while
 	}
-	for range 2 { // one signal may be left of what was before
+	for range 2 { // one signal may be left from before
 		b.release(b.acquire(b.request("r", "b")).HoldRef, 0)
 		signal("a release after the outage")
 	}
 }
 
-// What a call has answered outlives a crash of the store. See Traits.Durable.
+// Confirmed changes outlive a crash of the store: see Traits.Durable.
 func restarted(b *bench) {
 	b.needs(b.Restart != nil && b.Store.Traits().Durable, "data that outlive a crash, or way to restart it")
 	held := b.acquire(b.request("r", "a"))
@@ -364,7 +363,7 @@ func restarted(b *bench) {
 	b.rises(held, b.acquire(b.request("r", "b")))
 }
 
-// A crash may have lost holds. See driver.LossWatcher.
+// A crash may have lost holds: see driver.LossWatcher.
 func signalsLoss(b *bench) {
 	w, ok := once(b.Store).(driver.LossWatcher)
 	b.needs(ok && b.Restart != nil, "signals of losses, or way to restart it")
@@ -381,7 +380,7 @@ func signalsLoss(b *bench) {
 	select {
 	case _, open := <-signals:
 		if !open {
-			b.t.Error("the signals have ended")
+			b.t.Error("the channel of the signals was closed")
 		}
 	case <-timeout.C:
 		b.t.Errorf("no signal within %v after a crash", within)
@@ -389,9 +388,9 @@ func signalsLoss(b *bench) {
 	b.answers()
 }
 
-// As long as the copies that the store promises get nothing, no call returns a grant
-// or a longer lease: a copy that takes over would have neither. This includes a
-// repeat, which finds the hold of the first attempt on the primary alone.
+// While the copies that the store promises get nothing, no call returns a grant or a later
+// end: a copy that takes over would have neither. This applies also to a repeat, which finds
+// the hold of the first attempt only on the primary.
 func copiesGetNothing(b *bench) {
 	b.needs(b.HoldCopies != nil, "copies that it waits for")
 	s := once(b.Store)
@@ -408,7 +407,7 @@ func copiesGetNothing(b *bench) {
 	b.attempts([]attempt{acquiring("acquire", s, asked), renewing("renewal", s, 3*b.long, held)})
 	b.attempts([]attempt{
 		acquiring("repeated acquire", s, asked),
-		// The primary has a later end by now, so that this one moves nothing.
+		// The primary has a later end already, so this renewal moves nothing.
 		renewing("renewal that moves no end", s, 2*b.long, held),
 	})
 	b.attempts([]attempt{acquiring("acquire that was repeated twice", s, asked)})

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
-// answers are those of a store that does without its data.
+// answers are the answers of a store that works without its data.
 type answers interface {
 	driver.Store
 	driver.Watcher
@@ -55,7 +55,7 @@ func (u unanswered) Init(context.Context) error                             { re
 func (u unanswered) Traits() driver.Traits                                  { return driver.Traits{} }
 func (u unanswered) Close() error                                           { return nil }
 
-// agreeing takes every failure for success.
+// agreeing treats every failure as success.
 type agreeing struct{ unanswered }
 
 func (agreeing) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
@@ -70,7 +70,7 @@ func (agreeing) Release(_ context.Context, qs []driver.ReleaseRequest) ([]driver
 	return make([]driver.ReleaseResult, len(qs)), nil
 }
 
-// blind takes every read that fails for one that finds nothing; writes fail.
+// blind treats every failed read as an empty result; writes fail.
 type blind struct {
 	answers
 	empty *ruled
@@ -88,7 +88,7 @@ func (b blind) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Statu
 	return b.empty.List(ctx, f)
 }
 
-// overtaken takes every write that fails for one that came second.
+// overtaken treats every failed write as one that another change overtook.
 type overtaken struct{ unanswered }
 
 func (overtaken) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
@@ -103,7 +103,7 @@ func (overtaken) Renew(_ context.Context, qs []driver.RenewRequest) ([]driver.Re
 	return rs, nil
 }
 
-// buffering sends when the connection is back what was asked meanwhile.
+// buffering sends requests later, when the connection is back.
 type buffering struct {
 	unanswered
 	store *ruled
@@ -116,14 +116,14 @@ func (b buffering) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]d
 	return nil, b.err
 }
 
-// silent ends a list where its connection breaks.
+// silent ends a list without an error when its connection breaks.
 type silent struct{ answers }
 
 func (silent) List(context.Context, driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(func(driver.Status, error) bool) {}
 }
 
-// outageMutants are sound as long as nothing fails and nobody takes his time.
+// outageMutants are correct as long as nothing fails and no loop over a list is slow.
 var outageMutants = map[string]mutant{
 	"every failure is a success": {func(r *rules) {
 		r.cutOff = func(*ruled) answers { return agreeing{unanswered{errCutOff}} }
@@ -143,24 +143,24 @@ var outageMutants = map[string]mutant{
 	"a request is sent when the connection is back": {func(r *rules) {
 		r.cutOff = func(s *ruled) answers { return buffering{unanswered{errCutOff}, s} }
 	}, "S22a_unreachable"},
-	"an acquire that is not written is granted": {unwritten(drivertest.Acquire, nil), "S22b_writes_fail"},
-	"an acquire that is not written is refused": {unwritten(drivertest.Acquire, &driver.HeldError{}), "S22b_writes_fail"},
-	"a renewal that is not written succeeds":    {unwritten(drivertest.Renew, nil), "S22b_writes_fail"},
-	"a renewal that is not written is lost":     {unwritten(drivertest.Renew, driver.ErrLost), "S22b_writes_fail"},
-	"a release that is not written succeeds":    {unwritten(drivertest.Release, nil), "S22b_writes_fail"},
-	"a sweep that is not written has swept":     {unwritten(drivertest.Sweep, nil), "S22b_writes_fail"},
-	"a stream that was cut is not told of":      {func(r *rules) { r.reconnects = false }, "S22a_wakes_after_outage"},
-	"a list locks the store while it is read":   {func(r *rules) { r.yieldsLocked = true }, "list_holds_up_nobody"},
-	"a watch never stops":                       {func(r *rules) { r.unwatches = false }, "watch_ends"},
-	"a release is told before it is on disk":    {loses(drivertest.Release), "S22_restarted"},
-	"a renewal is told before it is on disk":    {loses(drivertest.Renew), "S22_restarted"},
-	"a crash is not told of":                    {func(r *rules) { r.noticesLoss = false }, "S22_signals_loss"},
-	"a grant is told before copies have it":     {loses(drivertest.Acquire), "S33_copies_get_nothing"},
-	"a repeat is told before copies have it":    {unconfirmed(drivertest.Acquire), "S33_copies_get_nothing"},
-	"what moves no end is told before they do":  {unconfirmed(drivertest.Renew), "S33_copies_get_nothing"},
+	"an acquire that is not written is granted":                          {unwritten(drivertest.Acquire, nil), "S22b_writes_fail"},
+	"an acquire that is not written is refused":                          {unwritten(drivertest.Acquire, &driver.HeldError{}), "S22b_writes_fail"},
+	"a renewal that is not written succeeds":                             {unwritten(drivertest.Renew, nil), "S22b_writes_fail"},
+	"a renewal that is not written is lost":                              {unwritten(drivertest.Renew, driver.ErrLost), "S22b_writes_fail"},
+	"a release that is not written succeeds":                             {unwritten(drivertest.Release, nil), "S22b_writes_fail"},
+	"a sweep that is not written has swept":                              {unwritten(drivertest.Sweep, nil), "S22b_writes_fail"},
+	"a stream that was cut is not told of":                               {func(r *rules) { r.reconnects = false }, "S22a_wakes_after_outage"},
+	"a list locks the store while it is read":                            {func(r *rules) { r.yieldsLocked = true }, "list_holds_up_nobody"},
+	"a watch never stops":                                                {func(r *rules) { r.unwatches = false }, "watch_ends"},
+	"a release is told before it is on disk":                             {loses(drivertest.Release), "S22_restarted"},
+	"a renewal is told before it is on disk":                             {loses(drivertest.Renew), "S22_restarted"},
+	"a crash is not told of":                                             {func(r *rules) { r.noticesLoss = false }, "S22_signals_loss"},
+	"a grant is told before copies have it":                              {loses(drivertest.Acquire), "S33_copies_get_nothing"},
+	"a repeat is told before copies have it":                             {unconfirmed(drivertest.Acquire), "S33_copies_get_nothing"},
+	"a renewal that moves no end is confirmed before the copies have it": {unconfirmed(drivertest.Renew), "S33_copies_get_nothing"},
 }
 
-// unwritten makes of a write that fails what it is not.
+// unwritten turns a failed write of an Op into the given error.
 func unwritten(mistaken drivertest.Op, outcome error) func(*rules) {
 	return func(r *rules) {
 		r.unwritten = func(op drivertest.Op, err error) error {
@@ -172,19 +172,19 @@ func unwritten(mistaken drivertest.Op, outcome error) func(*rules) {
 	}
 }
 
-// loses tells of what an Op wrote before it is where it outlives a crash.
+// loses confirms the writes of an Op before they are safe from a crash.
 func loses(lost drivertest.Op) func(*rules) {
 	return func(r *rules) { r.copies = func(op drivertest.Op, _ bool) bool { return op != lost } }
 }
 
-// unconfirmed tells what it found where only the primary may have it.
+// unconfirmed returns what an Op found although only the primary may have it.
 func unconfirmed(unconfirmed drivertest.Op) func(*rules) {
 	return func(r *rules) {
 		r.copies = func(op drivertest.Op, changed bool) bool { return op != unconfirmed || changed }
 	}
 }
 
-// isDown is what answers while the store is cut off from its data, or nil.
+// isDown returns the answers while the store is cut off from its data, or nil.
 func (s *ruled) isDown() answers {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,7 @@ func (s *ruled) Break(*testing.T) (restore func()) {
 	}
 }
 
-// BreakWrites fills its disk.
+// BreakWrites fills the disk of the store.
 func (s *ruled) BreakWrites(*testing.T) (restore func()) {
 	set := func(full bool) {
 		s.mu.Lock()
@@ -221,7 +221,7 @@ func (s *ruled) BreakWrites(*testing.T) (restore func()) {
 	return func() { set(false) }
 }
 
-// Init looks whether the data are there.
+// Init checks that the data can be reached.
 func (s *ruled) Init(ctx context.Context) error {
 	if down := s.isDown(); down != nil {
 		return down.Init(ctx)
@@ -229,7 +229,7 @@ func (s *ruled) Init(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// crash leaves what is on the disk, or on the copy that takes over.
+// crash leaves only what is on the disk, or on the copy that takes over.
 func (s *ruled) crash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,12 +239,11 @@ func (s *ruled) crash() {
 	}
 }
 
-// WatchLoss implements driver.LossWatcher.
 func (s *ruled) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
 	return s.losses.Subscribe(ctx, ""), nil
 }
 
-// HoldCopies keeps what is written from the copy.
+// HoldCopies keeps writes from the copy.
 func (s *ruled) HoldCopies(*testing.T) (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +257,8 @@ func (s *ruled) HoldCopies(*testing.T) (resume func()) {
 	}
 }
 
-// leave unlocks the store, and waits until the copy has what a call wrote or, if
-// it changed nothing, found.
+// leave unlocks the store, and waits until the copy has what a call wrote or, if it changed
+// nothing, found.
 func (s *ruled) leave(ctx context.Context, op drivertest.Op, changed bool) error {
 	flow := s.flow
 	s.mu.Unlock()
@@ -295,9 +294,8 @@ func TestOutageMutants(t *testing.T) {
 	}
 }
 
-// An attempt that timed out because no copy had it is repeated, and the primary fails
-// before the copies get it. If the store has granted the repeat, two clients hold the
-// lock.
+// An attempt timed out because no copy had it, and is repeated. The primary fails before the
+// copies get it. If the store has granted the repeat, two clients hold the lock.
 func TestRepeatBeforeFailOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(*rules)

@@ -21,8 +21,8 @@ var ownership = []subtest{
 	{"S40_same_owner_and_host", sameOwner},
 }
 
-// A holder that comes back after its end neither renews nor frees its successor,
-// be that another lock ID or its own.
+// A holder that comes back after its end neither renews nor releases its successor's hold,
+// whether the successor has another lock ID or its own.
 func lateHolder(b *bench) {
 	for _, successor := range []string{"b", "a"} {
 		r := "late for " + successor
@@ -40,8 +40,8 @@ func lateHolder(b *bench) {
 	}
 }
 
-// A release that is repeated after its reply was lost leaves alone what the same
-// lock ID has acquired since.
+// A release that is repeated after its reply was lost does not affect what the same lock ID
+// has acquired since.
 func releaseRepeated(b *bench) {
 	first := b.acquire(b.request("r", "a"))
 	b.found(b.release(first.HoldRef, 0), true, "release")
@@ -62,8 +62,8 @@ func releaseRepeated(b *bench) {
 	b.live(second)
 }
 
-// An acquire that is repeated after its reply was lost gets the same grant, does
-// not move the end, and is one hold.
+// An acquire that is repeated after its reply was lost gets the same grant, does not move the
+// end, and makes only one hold.
 func replyLost(b *bench) {
 	first := b.acquire(b.request("r", "a").ttl(b.long))
 	other := b.other()
@@ -88,7 +88,7 @@ func replyLost(b *bench) {
 	b.acquire(b.request("r", "b"))
 }
 
-// A renewal that is repeated does what it did the first time.
+// A repeated renewal has the same effect as the first.
 func renewalRepeated(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.long))
 	b.renewed("first", h.HoldRef, b.renew(h.HoldRef, 2*b.long), 2*b.long)
@@ -98,7 +98,7 @@ func renewalRepeated(b *bench) {
 	}
 }
 
-// A hold past its end is lost, with a successor and without.
+// An expired hold is lost, with and without a successor.
 func renewalAfterExpiry(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.short))
 	b.pass(b.short)
@@ -110,8 +110,8 @@ func renewalAfterExpiry(b *bench) {
 	b.lost(driver.HoldRef{Resource: "never locked", LockID: "a", HoldID: driver.NewHoldID(), Token: 7})
 }
 
-// Renewals that come late or in the wrong order, and late repeats of the acquire,
-// never shorten a lease.
+// Renewals that come late or out of order, and late repeats of the acquire, never shorten a
+// hold.
 func lateRequests(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(brief))
 	b.renewed("renewed", h.HoldRef, b.renew(h.HoldRef, b.long), b.long)
@@ -123,8 +123,8 @@ func lateRequests(b *bench) {
 	b.refused(b.request("r", "b"))
 }
 
-// A release that overtakes the acquire it cleans up finds nothing; repeated, it
-// finds the hold.
+// A release that overtakes the acquire that it cleans up finds nothing. Repeated, it finds
+// the hold.
 func releaseBeforeAcquire(b *bench) {
 	q := b.request("r", "a")
 	cleanUp := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
@@ -134,7 +134,7 @@ func releaseBeforeAcquire(b *bench) {
 	b.acquire(b.request("r", "b"))
 }
 
-// The same acquire after a release, and after its end, is a new acquisition.
+// The same acquire after a release, or after its end, is a new acquisition.
 func acquireAgain(b *bench) {
 	q := b.request("r", "a").ttl(b.long)
 	first := b.acquire(q)
@@ -151,24 +151,21 @@ func acquireAgain(b *bench) {
 	b.live(third)
 }
 
-// Tokens rise across release, expiry, sweep, deletion of the record and another
-// Tokens go on rising after the store's clock was a year ahead for a minute, and
-// What outlives the process is still held after all handles were closed and the
-// A lock ID that is in its own way is told so, whatever the modes.
+// If a lock ID is in its own way, the refusal says so, whatever the modes.
 func ownHold(b *bench) {
 	check := func(q request, want bool) {
 		b.t.Helper()
 		if held := b.refusal(q); held.BySelf != want {
-			b.t.Errorf("held: by itself %v, want %v", held.BySelf, want)
+			b.t.Errorf("BySelf is %v, want %v", held.BySelf, want)
 		}
 	}
 	h := b.acquire(b.request("r", "a"))
 	check(b.request("r", "a"), true)
-	// The holder may have been killed, and its successor have the same lock ID.
+	// The holder may have been killed, and its successor may have the same lock ID.
 	b.left("until its hold has ended", b.refusal(b.request("r", "a")).RetryAfter, b.long)
 	check(b.request("r", "b"), false)
 	b.release(h.HoldRef, b.long/2)
-	check(request(h.request), true) // given up: the same hold does not come back
+	check(request(h.request), true) // it was released: the same hold does not come back
 	if !b.Store.Traits().Shared {
 		return
 	}
@@ -181,9 +178,8 @@ func ownHold(b *bench) {
 	check(b.request("shared", "c").shared(2), false)
 }
 
-// A record that nobody can read is an error for those who ask for it, is not A forced
-// release ends the hold by its ID or by the name of the resource; the next renewal of
-// the holder fails.
+// A forced release ends the hold by its ID, or by the resource and the lock ID. The next
+// renewal of the holder fails.
 func forcedRelease(b *bench) {
 	first := b.acquire(b.request("r", "a"))
 	s, _ := b.find("r", "a")
@@ -197,8 +193,8 @@ func forcedRelease(b *bench) {
 	b.rises(first, second, b.acquire(b.request("r", "b")))
 }
 
-// No decision depends on owner and host: two processes with the same names exclude
-// one another, also at the same moment.
+// No decision depends on owner and host: two processes with the same names exclude each
+// other, also at the same moment.
 func sameOwner(b *bench) {
 	stores := []driver.Store{b.Store, b.other()}
 	for range 10 {

@@ -34,12 +34,12 @@ func (b *bench) needsSetClock() {
 	b.needs(b.Advance != nil, "clock that can be set")
 }
 
-// at gives the request a place, of that number.
+// at gives the request the place with that number.
 func (q request) at(place byte) request { q.Place = driver.PlaceID{place}; return q }
 
 func (q request) fair() request { q.Fair = true; return q }
 
-// waits sends a request that must be refused and have that position.
+// waits sends a request that must be refused with that position.
 func (b *bench) waits(q request, position int) *driver.HeldError {
 	b.t.Helper()
 	e := b.refusal(q)
@@ -65,7 +65,7 @@ func (b *bench) queue(resource string) []driver.Place {
 	return all
 }
 
-// queued checks who waits, in their order.
+// queued checks the waiters and their order.
 func (b *bench) queued(resource string, lockIDs ...string) {
 	b.t.Helper()
 	var got []string
@@ -80,8 +80,8 @@ func (b *bench) queued(resource string, lockIDs ...string) {
 	}
 }
 
-// A waiter keeps its place by asking again, and the store shows who waits, since when
-// and how.
+// A waiter keeps its place by asking again. The store shows the waiters, and when and how
+// they came.
 func placesAreKept(b *bench) {
 	b.needsQueue()
 	b.acquire(b.request("r", "holder"))
@@ -99,13 +99,13 @@ func placesAreKept(b *bench) {
 		p.Since.IsZero() || !p.Asked.Equal(p.Since) || p.Left <= 0 || p.Left > driver.PlainPlaceTTL || !before[1].Fair {
 		b.t.Errorf("the first place is %+v, the second %+v", p, before[1])
 	}
-	first.HoldID = driver.NewHoldID() // as each attempt has one of its own
+	first.HoldID = driver.NewHoldID() // as each attempt has its own
 	_ = b.waits(first, 0)
 	if b.Advance != nil {
 		b.Advance(driver.FairPlaceTTL/4 + time.Millisecond)
 		e := b.waits(second, 0)
 		if p := b.queue("r")[1]; !p.Since.Equal(before[1].Since) || !p.Asked.After(before[1].Asked) || p.Left != driver.FairPlaceTTL || e.Waiters != 3 {
-			b.t.Errorf("asked again, the second place is %+v, and %d wait", p, e.Waiters)
+			b.t.Errorf("after another request the second place is %+v, and there are %d waiters", p, e.Waiters)
 		}
 	}
 	// Another waiter of the same Client may inherit a place.
@@ -114,7 +114,7 @@ func placesAreKept(b *bench) {
 	b.queued("r", "heir", "second", "third")
 }
 
-// Fair waiters are served in the order in which they came, and nobody passes them.
+// Fair waiters are served in the order in which they came, and nobody overtakes them.
 func placesStopOthers(b *bench) {
 	b.needsQueue()
 	h := b.acquire(b.request("r", "holder"))
@@ -127,7 +127,7 @@ func placesStopOthers(b *bench) {
 		b.release(h.HoldRef, 0)
 		e := b.waits(b.request("r", "no place"), driver.NoPlace)
 		if n := len(waiters) - i; len(e.Holders) != 0 || e.Waiters != n || len(e.Ahead) != min(n, 4) || e.Ahead[0].LockID != q.LockID {
-			b.t.Errorf("of the free lock, %d waiters and these ahead: %+v", e.Waiters, e.Ahead)
+			b.t.Errorf("the refusal of a free lock has %d waiters, and ahead %+v", e.Waiters, e.Ahead)
 		}
 		for j := len(waiters) - 1; j > i; j-- {
 			_ = b.waits(waiters[j], j-i)
@@ -139,8 +139,8 @@ func placesStopOthers(b *bench) {
 	b.acquire(b.request("r", "no place"))
 }
 
-// A place that is not fair is seen, and stops nobody. Its waiter waits for fair ones that
-// came before, and not for those that come later.
+// A place that is not fair is visible and stops nobody. Its waiter waits for fair waiters
+// that came before, but not for later ones.
 func unfairPlaces(b *bench) {
 	b.needsQueue()
 	h := b.acquire(b.request("r", "holder"))
@@ -157,8 +157,8 @@ func unfairPlaces(b *bench) {
 	b.queued("r", "late")
 }
 
-// A place that nobody asks for ends, and others need not wait for it. A clock that was
-// set back keeps no place alive.
+// A place that its waiter does not ask for ends, and others need not wait for it. A clock
+// that was set back keeps no place alive.
 func placesEnd(b *bench) {
 	b.needsQueue()
 	b.needsSetClock()
@@ -200,8 +200,8 @@ func placeOfAnotherKind(b *bench) {
 	b.queued("r", "last", "changing", "other")
 }
 
-// Waiters ahead count as if they had what they wait for: a writer stops readers, readers
-// stop none, and each takes a permit.
+// Waiters ahead count as if they had their holds: a writer stops readers, readers do not stop
+// readers, and each takes a permit.
 func placesOfShared(b *bench) {
 	b.needsQueue()
 	b.needsShared()
@@ -213,7 +213,7 @@ func placesOfShared(b *bench) {
 	_ = b.waits(b.request("r", "late reader").shared(0).at(2), 1)
 	b.acquire(writer)
 
-	for _, permits := range []int{3, 7} { // more than a refusal names
+	for _, permits := range []int{3, 7} { // more than a refusal has
 		resource := fmt.Sprint("permits ", permits)
 		permit := func(i int) request {
 			return b.request(resource, fmt.Sprint("permit ", i)).shared(permits).at(byte(i + 1)).fair()
@@ -225,23 +225,23 @@ func placesOfShared(b *bench) {
 		b.release(holder.HoldRef, 0)
 		_ = b.waits(b.request(resource, "no permit").shared(permits), driver.NoPlace)
 		b.refused(b.request(resource, "another limit").shared(permits + 1))
-		for i := permits - 1; i >= 0; i-- { // beside those ahead there is room
+		for i := permits - 1; i >= 0; i-- { // there is room beside the waiters ahead
 			b.acquire(permit(i))
 		}
 	}
 }
 
-// Whom its own hold refuses gets no place: it would wait for itself.
+// An acquirer that its own hold refuses gets no place: it would wait for itself.
 func noPlaceBySelf(b *bench) {
 	b.needsQueue()
 	b.acquire(b.request("r", "a"))
 	if e := b.waits(b.request("r", "a").at(1).fair(), driver.NoPlace); !e.BySelf {
-		b.t.Error("the refusal is not by itself")
+		b.t.Error("BySelf is not set")
 	}
 	b.queued("r")
 }
 
-// A queue that is full gives no place, and loses none.
+// A full queue gives no place, and loses none.
 func placesAreBounded(b *bench) {
 	b.needsQueue()
 	h := b.acquire(b.request("r", "holder"))
@@ -260,8 +260,8 @@ func placesAreBounded(b *bench) {
 	_ = b.waits(b.request("r", "one more").at(255).fair(), 0)
 }
 
-// A release takes a place out of the queue, whether the hold is there or not, and finds
-// none by that. Who comes after the place is told if no exclusive hold is in the way.
+// A release takes a place out of the queue, whether the hold is there or not, and Found does
+// not count the place. Later waiters get a signal if no exclusive hold is in the way.
 func placesAreGivenUp(b *bench) {
 	b.needsQueue()
 	h := b.acquire(b.request("r", "holder"))
@@ -291,8 +291,8 @@ func placesAreGivenUp(b *bench) {
 	b.acquire(b.request("r", "b"))
 }
 
-// A place wakes nobody, neither when it is taken or kept, nor when it is given up while
-// an exclusive hold blocks.
+// A place wakes nobody, neither when it is taken or kept nor when it is given up while an
+// exclusive hold blocks.
 func placesWakeNobody(b *bench) {
 	b.needsQueue()
 	b.needsWatch()
@@ -316,7 +316,7 @@ func placesWakeNobody(b *bench) {
 	b.wakes(elsewhere, "the end of a place in the way, at another handle")
 }
 
-// A sweep leaves live places, also where nobody holds the resource.
+// A sweep keeps live places, also of resources without holds.
 func placesSurviveSweep(b *bench) {
 	b.needsQueue()
 	b.needsSetClock()
@@ -334,7 +334,7 @@ func placesSurviveSweep(b *bench) {
 	b.acquire(b.request("r", "late"))
 }
 
-// A renewal says how many wait.
+// A renewal returns the number of waiters.
 func renewalsCountWaiters(b *bench) {
 	b.needsQueue()
 	h := b.acquire(b.request("r", "holder"))
@@ -354,7 +354,7 @@ func queueIsMissing(b *bench) {
 	h := b.acquire(b.request("r", "holder"))
 	e := b.waits(b.request("r", "waiter").at(1).fair(), driver.NoPlace)
 	if e.Waiters != 0 || len(e.Ahead) != 0 {
-		b.t.Errorf("a store without a queue says that %d wait, and %+v ahead", e.Waiters, e.Ahead)
+		b.t.Errorf("a store without a queue returned %d waiters, and ahead %+v", e.Waiters, e.Ahead)
 	}
 	b.release(h.HoldRef, 0)
 	b.acquire(b.request("r", "late"))

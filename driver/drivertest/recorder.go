@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Recorder stands before a store and records the requests and the answers for Judge.
-// All methods may be called concurrently. It does not watch.
+// Recorder is a store in front of another store that records the requests and answers for
+// Judge. All methods may be called concurrently. It does not support Watch.
 type Recorder struct {
 	driver.Store
 	*record
 }
 
-// record is what one or several recorders noted.
+// record is the history of one or several recorders.
 type record struct {
 	clock  func() time.Duration
 	coarse time.Duration
@@ -27,35 +27,35 @@ type record struct {
 	events []Event
 }
 
-// Event is one request and its answer, as the caller saw it. A batch is one
-// event for each request.
+// Event is one request and its answer, as the caller saw it. A batch has one event for each
+// request.
 type Event struct {
 	Op      Op // Acquire, Renew, Release or List
 	Outcome Outcome
-	// Err is why the outcome is unknown.
+	// Err is the reason of an unknown outcome.
 	Err error
-	// Ref is that of the request; the Ref of a grant has its token.
+	// Ref is the ref of the request. For a grant it has the token.
 	Ref           driver.HoldRef
 	Mode          driver.Mode
 	Limit         int
 	TTL           time.Duration
 	TakeoverDelay time.Duration
 	After         time.Duration
-	// Left is that of a grant or a renewal.
+	// Left is the time left of a grant or a renewal.
 	Left time.Duration
-	// Place is that of an acquire that waits, or the one that a release gives up, which
-	// is about no hold if it has no hold ID. Fair is that of the request.
+	// Place is the place of a waiting acquire, or the place that a release gives up; without
+	// a hold ID the release is about no hold. Fair is that of the acquire.
 	Place driver.PlaceID
 	Fair  bool
-	// BySelf and Position are those of a refusal.
+	// BySelf and Position are from a refusal.
 	BySelf   bool
 	Position int
-	// Behind: the refusal names places ahead. They may be all that is in the way.
+	// Behind says that the refusal has places ahead. They may be all that is in the way.
 	Behind bool
-	// Filter and Holds are those of a list.
+	// Filter and Holds are from a list.
 	Filter driver.Filter
 	Holds  []driver.Status
-	// Called and Answered enclose the moment at which the store decided.
+	// The store decided between Called and Answered.
 	Called, Answered Moment
 }
 
@@ -64,10 +64,10 @@ func (e *Event) Leaves() bool {
 	return e.Op == Release && !e.Place.IsZero() && e.Ref.HoldID.IsZero()
 }
 
-// Outcome is what became of a request.
+// Outcome is the outcome of a request.
 type Outcome string
 
-// The outcomes. Done is a grant, a renewal, a release or a complete list.
+// The values of Outcome. Done is a grant, a renewal, a release or a complete list.
 const (
 	Done    Outcome = "done"
 	Held    Outcome = "held"
@@ -75,34 +75,34 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Moment is a point of the history. Order rises by one with every call and every
-// answer, also while the clock stands still.
+// Moment is a point of the history. Order rises by one with every call and every answer, even
+// if the clock stands still.
 type Moment struct {
 	Order int
 	Time  time.Duration
 }
 
-// NewRecorder returns a Recorder for the store. The clock must run as fast as the
-// store's and never go back; its beginning does not matter. coarse is the resolution
-// of the store's clock; 0 if the clock is the store's own.
+// NewRecorder returns a Recorder for the store. The clock must run as fast as the store's and
+// never go back; it may begin anywhere. coarse is the resolution of the store's clock, or 0
+// if clock is the store's own.
 func NewRecorder(store driver.Store, clock func() time.Duration, coarse time.Duration) *Recorder {
 	return &Recorder{Store: store, record: &record{clock: clock, coarse: coarse}}
 }
 
-// Beside returns a recorder of another handle on the same data, which notes into
-// the same history.
+// Beside returns a Recorder of another handle on the same data, which records into the same
+// history.
 func (r *Recorder) Beside(store driver.Store) *Recorder {
 	return &Recorder{Store: store, record: r.record}
 }
 
-// Events returns what was answered so far, in the order of the answers.
+// Events returns the answered requests so far, in the order of the answers.
 func (r *record) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Event(nil), r.events...)
 }
 
-// called is the moment before a call.
+// called returns the moment before a call.
 func (r *record) called() Moment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,14 +116,14 @@ func (r *record) next() Moment {
 	return Moment{Order: r.order, Time: r.clock()}
 }
 
-// settle says what became of a request.
+// settle returns the outcome of a request.
 func (e *Event) settle(err error) {
 	if e.Outcome = outcome(err); e.Outcome == Unknown {
 		e.Err = err
 	}
 }
 
-// answered notes the events of one call.
+// answered records the events of one call.
 func (r *record) answered(called Moment, events ...Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +197,7 @@ func (r *Recorder) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]d
 	return results, err
 }
 
-// List implements driver.Store. A list that is broken off is noted as unknown.
+// List implements driver.Store. A list that was not read to its end is recorded as unknown.
 func (r *Recorder) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		called := r.called()

@@ -17,7 +17,8 @@ var records = []subtest{
 	{"S37_damaged_record", damagedRecord},
 }
 
-// handle, in all modes.
+// Tokens rise across release, expiry, sweep, deletion of the record and another handle, in
+// all modes.
 func tokensRise(b *bench) {
 	hs := []hold{b.acquire(b.request("r", "a"))}
 	next := func(q request) { hs = append(hs, b.acquire(q)) }
@@ -46,7 +47,8 @@ func tokensRise(b *bench) {
 	b.rises(hs...)
 }
 
-// the record is kept for as long as that needs.
+// Tokens go on rising after the store's clock was a year ahead for a minute, and the record
+// is kept for as long as that needs.
 func clockAhead(b *bench) {
 	b.needs(b.Advance != nil, "clock that can be set")
 	const year = 365 * 24 * time.Hour
@@ -64,7 +66,7 @@ func clockAhead(b *bench) {
 	b.rises(first, second, third, fourth)
 }
 
-// A call whose context is dead sends nothing.
+// A call whose context has ended sends nothing.
 func deadContext(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.long))
 	before := b.live(h)
@@ -93,14 +95,15 @@ func deadContext(b *bench) {
 		b.t.Errorf("list with a dead context yielded %d times, want just its error", n)
 	}
 	if after := b.live(h); after.Renewed != before.Renewed {
-		b.t.Error("a renewal with a dead context reached the store")
+		b.t.Error("a renewal whose context had ended reached the store")
 	}
 	if s, there := b.find("new", "a"); there {
-		b.t.Errorf("an acquire with a dead context reached the store: %+v", s)
+		b.t.Errorf("an acquire whose context had ended reached the store: %+v", s)
 	}
 }
 
-// store was opened again: nothing is granted early or twice.
+// Holds that outlive the process are still held after all handles were closed and the store
+// was opened again: nothing is granted early or twice.
 func reopened(b *bench) {
 	b.needs(b.Reopen != nil && b.Store.Traits().Durable, "data that outlive a restart")
 	h := b.acquire(b.request("r", "a"))
@@ -121,7 +124,8 @@ func reopened(b *bench) {
 	b.rises(h, b.acquire(b.request("r", "b")))
 }
 
-// overwritten, and costs the others nothing.
+// A record that cannot be read is an error for requests about it, is not overwritten, and
+// does not affect other records.
 func damagedRecord(b *bench) {
 	b.needs(b.Damage != nil, "way to damage a record")
 	bad, good := b.acquire(b.request("bad", "a")), b.acquire(b.request("good", "a"))
@@ -155,8 +159,7 @@ func damagedRecord(b *bench) {
 	if released[1].Err != nil {
 		b.t.Errorf("release of the sound record in the same batch: %v", released[1].Err)
 	}
-	// A list that leaves out a record that it cannot read would show its resource as
-	// free.
+	// A list that left out a record that it cannot read would show its resource as free.
 	for what, f := range map[string]driver.Filter{"list of the record": {Resource: "bad"}, "list of all": {}} {
 		var last error
 		for _, err := range b.Store.List(b.t.Context(), f) {
@@ -164,7 +167,7 @@ func damagedRecord(b *bench) {
 		}
 		damaged(what, last)
 	}
-	// Whether a sweep reports what it cannot read is its own affair.
+	// A sweep may or may not report what it cannot read.
 	_, _ = b.Store.Sweep(b.t.Context(), driver.SweepRequest{})
 	acquires()
 	b.acquire(b.request("good", "b"))

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// WithFaults opens the same stores behind a FaultStore with RandomFaults and a
-// Repeater: a store that keeps the contract shows the same behaviour there,
-// because every request may be repeated.
+// WithFaults opens the same stores behind a FaultStore with RandomFaults and a Repeater. A
+// store that keeps the contract behaves in the same way there, because every request may be
+// repeated.
 func WithFaults(open func(t *testing.T) *Harness) func(t *testing.T) *Harness {
 	return func(t *testing.T) *Harness {
 		h := *open(t)
@@ -28,12 +28,12 @@ func WithFaults(open func(t *testing.T) *Harness) func(t *testing.T) *Harness {
 	}
 }
 
-// Repeater stands before a store and repeats, with the same hold IDs, what got
-// no definite answer, as the Client does. It gives up when ctx ends, and at once
-// on the driver's named errors and on what must be sent only once.
+// Repeater is a store in front of another store that repeats, with the same hold IDs,
+// requests without a definite answer, as the Client does. It stops when ctx ends, and at once
+// after a named error of package driver or for a request that must be sent only once.
 //
-// A repeated release does not find what its first try has released, and a
-// repeated sweep does not count what the first has removed.
+// A repeated release does not find the hold that its first attempt has released, and a
+// repeated sweep does not count what the first one removed.
 type Repeater struct{ driver.Store }
 
 var (
@@ -41,10 +41,10 @@ var (
 	_ driver.Initializer = (*Repeater)(nil)
 )
 
-// NewRepeater repeats calls of the store.
+// NewRepeater returns a Repeater for the store.
 func NewRepeater(store driver.Store) *Repeater { return &Repeater{store} }
 
-// definite: asking again would not help.
+// definite reports whether a repeat would be useless.
 func definite(err error) bool { return err == nil || driver.Definite(err) }
 
 // repeat calls until the answer is definite.
@@ -76,12 +76,12 @@ func (r *Repeater) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]d
 		func(res driver.ReleaseResult) error { return res.Err })
 }
 
-// repeatBatch repeats what of a batch has no definite outcome.
+// repeatBatch repeats the requests of a batch without a definite outcome.
 func repeatBatch[Q, R any](ctx context.Context, op Op, qs []Q, send func(context.Context, []Q) ([]R, error),
 	ref func(Q) driver.HoldRef, outcome func(R) error,
 ) ([]R, error) {
 	results := make([]R, len(qs))
-	open := make([]int, len(qs)) // indexes without an outcome
+	open := make([]int, len(qs)) // indexes of requests without an outcome
 	for i := range open {
 		open[i] = i
 	}
@@ -113,13 +113,12 @@ func repeatBatch[Q, R any](ctx context.Context, op Op, qs []Q, send func(context
 	}
 }
 
-// List implements driver.Store. It yields from the beginning again after an
-// error.
+// List implements driver.Store. After an error it yields from the beginning again.
 func (r *Repeater) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return relisted(ctx, f, r.Store.List)
 }
 
-// Waiters implements driver.Queue, as List does.
+// Waiters implements driver.Queue. It is like List.
 func (r *Repeater) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 	return relisted(ctx, f, func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 		return driver.Waiters(ctx, r.Store, f)

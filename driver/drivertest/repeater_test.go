@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// What names no hold ID is sent once, and what nobody waits for not again.
+// Requests without a hold ID are sent once, and requests are not repeated after ctx has
+// ended.
 func TestRepeaterStops(t *testing.T) {
 	always := func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseReply: true} }
 	f := drivertest.NewFaultStore(memlock.New(nil), always)
@@ -33,7 +34,7 @@ func TestRepeaterStops(t *testing.T) {
 	}
 }
 
-// What a batch does not answer, or its call as a whole, is recorded as unknown.
+// Missing results of a batch, and all results of a failed call, are recorded as unknown.
 func TestRecorderKnowsWhatIsUnknown(t *testing.T) {
 	f := drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
 		switch {
@@ -60,7 +61,7 @@ func TestRecorderKnowsWhatIsUnknown(t *testing.T) {
 	}
 	for _, err := range r.List(t.Context(), driver.Filter{Resource: "none"}) {
 		if err == nil {
-			t.Error("listed a hold that is not there")
+			t.Error("listed a hold that does not exist")
 		}
 	}
 	if _, err := r.Release(t.Context(), release(q)); err == nil {

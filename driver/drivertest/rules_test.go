@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// rules are what a store decides by. Those of package model are right; a mutant
-// breaks one of them.
+// rules are the rules by which a store decides. The rules of package model are correct; a
+// mutant breaks one of them.
 type rules struct {
 	acquire  func(model.Record, model.Time, driver.AcquireRequest) (model.Record, driver.Grant, bool, error)
 	renew    func(model.Record, model.Time, driver.RenewRequest) (model.Record, driver.RenewResult)
@@ -21,27 +21,26 @@ type rules struct {
 	statuses func(model.Record, model.Time, driver.Filter) []driver.Status
 	sweep    func(model.Record, model.Time, time.Duration) (model.Record, int, bool)
 	traits   driver.Traits
-	// wakes: a change of this Op, by a refusal or not, is signalled.
+	// wakes reports whether a change by this Op gives a signal.
 	wakes func(op drivertest.Op, refused bool) bool
-	// watches is what Traits.Notifies should say.
+	// watches is the value of Traits.Notifies.
 	watches bool
-	// grantsAnyMode: also those that the traits rule out.
+	// grantsAnyMode grants also modes that the traits exclude.
 	grantsAnyMode bool
-	// cutOff answers while the data of the store cannot be reached.
+	// cutOff returns the answers while the data cannot be reached.
 	cutOff func(*ruled) answers
-	// unwritten is what a call of this Op makes of a write that fails: the error to
-	// answer with, or nil.
+	// unwritten returns the error of a call of this Op whose write failed with err, or nil.
 	unwritten func(op drivertest.Op, err error) error
-	// yieldsLocked: the store is locked while a list is read.
+	// yieldsLocked keeps the store locked during the loop over a list.
 	yieldsLocked bool
-	// reconnects: when they can be again, all who watch are told.
+	// reconnects signals all watchers when the data can be reached again.
 	reconnects bool
-	// noticesLoss: a crash is signalled to who watches for losses.
+	// noticesLoss signals a crash to WatchLoss.
 	noticesLoss bool
-	// unwatches: a watch ends with its context.
+	// unwatches ends a watch with its context.
 	unwatches bool
-	// copies: a call of this Op waits until the copies have what it wrote, or what
-	// it found as it wants it, and did not change.
+	// copies reports whether a call of this Op waits until the copies have what it wrote or,
+	// if it changed nothing, found.
 	copies func(op drivertest.Op, changed bool) bool
 }
 
@@ -62,7 +61,7 @@ func sound() *rules {
 	}
 }
 
-// ruled is a store of its rules. Its clock stands still, or it is the real one.
+// ruled is a store with these rules. Its clock stands still, or it is the real one.
 type ruled struct {
 	rules  *rules
 	real   bool
@@ -72,11 +71,11 @@ type ruled struct {
 
 	mu      sync.Mutex
 	records map[string]model.Record
-	down    answers                 // instead of its own, or nil
+	down    answers                 // replace its own answers, or nil
 	full    bool                    // nothing can be written
-	late    []func()                // what was asked meanwhile and is done later
-	copied  map[string]model.Record // what is on disk, and on a copy of it
-	flow    chan struct{}           // closed as long as what is written gets there
+	late    []func()                // buffered requests, to be done later
+	copied  map[string]model.Record // what is on disk, and on the copy
+	flow    chan struct{}           // closed while writes reach the copy
 }
 
 func newRuled(r *rules) *ruled {
@@ -92,7 +91,7 @@ func closed() chan struct{} {
 	return ch
 }
 
-// enter locks the store and tells the time, unless ctx is dead.
+// enter locks the store and returns the time, unless ctx has ended.
 func (s *ruled) enter(ctx context.Context) (model.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -134,7 +133,7 @@ func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return g, s.leave(ctx, drivertest.Acquire, changed)
 }
 
-// change stores a record, and signals as the rules say.
+// change stores a record and signals as the rules say.
 func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) error {
 	return s.store(op, r, s.rules.wakes(op, refused))
 }
@@ -151,7 +150,7 @@ func (s *ruled) store(op drivertest.Op, r model.Record, wake bool) error {
 		}
 	default:
 	}
-	if wake && s.down == nil { // it is the stream that is down
+	if wake && s.down == nil { // s.down means that the stream is down too
 		s.hub.Signal(r.Resource)
 	}
 	return nil
@@ -232,7 +231,6 @@ func (s *ruled) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// Waiters implements driver.Queue.
 func (s *ruled) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 	return func(yield func(driver.Place, error) bool) {
 		now, err := s.enter(ctx)

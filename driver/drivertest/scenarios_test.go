@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// numbers are those of the scenarios, in order.
+// numbers are the numbers of the scenarios, in order.
 func numbers() (all []string) {
 	letters := map[int]string{7: "ab", 17: "a", 22: "ab", 25: "ab", 28: "a", 32: "a"}
 	for n := 1; n <= 41; n++ {
@@ -28,7 +28,7 @@ func numbers() (all []string) {
 	return all
 }
 
-// TestScenarios holds docs/dev/scenarios.md to what is there.
+// TestScenarios compares docs/dev/scenarios.md with the tests.
 func TestScenarios(t *testing.T) {
 	root := filepath.Join("..", "..")
 	if _, err := os.Stat(filepath.Join(root, "go.work")); err != nil {
@@ -50,7 +50,7 @@ func TestScenarios(t *testing.T) {
 // place is a test in a folder, such as "driver/drivertest S05_reply_lost".
 func place(folder, test string) string { return folder + " " + test }
 
-// subtestName is how the conformance suites name what they check.
+// subtestName matches the names of subtests in the conformance suites.
 var subtestName = regexp.MustCompile(`^[A-Za-z]\w+$`)
 
 // testsBelow finds test functions, and the names in tables of subtests.
@@ -119,7 +119,7 @@ func subtestsOf(table *ast.CompositeLit) (names []string) {
 	return names
 }
 
-// judgeTable says what is wrong with the table, given the tests that there are.
+// judgeTable returns the faults of the table, given the existing tests.
 func judgeTable(doc string, tests map[string]bool) (wrongs []string) {
 	wrong := func(format string, args ...any) { wrongs = append(wrongs, fmt.Sprintf(format, args...)) }
 	want := numbers()
@@ -196,12 +196,12 @@ func TestScenariosAreHeldToTheTree(t *testing.T) {
 		return text
 	}
 	if wrongs := judgeTable(table(rows, numbers()...), tests); len(wrongs) != 0 {
-		t.Fatalf("a sound table is judged %q", wrongs)
+		t.Fatalf("a correct table has the faults %q", wrongs)
 	}
 	named := maps.Clone(rows)
 	named["1"], named["7a"] = "| 1 | something | |\n", "| 7a | something | |\n"
 	if wrongs := judgeTable(table(named, numbers()...), tests); len(wrongs) != 0 {
-		t.Errorf("rows with tests that are named after them are judged %q", wrongs)
+		t.Errorf("rows with tests of their own numbers have the faults %q", wrongs)
 	}
 	for name, c := range map[string]struct{ number, row, says string }{
 		"no row":             {"7a", "", "no row 7a"},

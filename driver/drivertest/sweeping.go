@@ -17,7 +17,7 @@ var sweeping = []subtest{
 	{"retention", retention},
 }
 
-// A sweep drops holds past their end and takeover delay, and no others.
+// A sweep drops holds after their end and takeover delay, and no others.
 func sweepSpares(b *bench) {
 	stays := []hold{
 		b.acquire(b.request("live", "a")),
@@ -33,7 +33,7 @@ func sweepSpares(b *bench) {
 	early := b.sweep(0)
 	b.pass(b.short)
 	late := b.sweep(b.long)
-	if b.Advance == nil { // on a slow day some were past their end at once
+	if b.Advance == nil { // on a slow machine some could expire at once
 		late.Holds, early.Holds = late.Holds+early.Holds, 0
 	}
 	b.swept(early, 0, 0)
@@ -50,7 +50,7 @@ func sweepSpares(b *bench) {
 	b.acquire(b.request("given up and over", "b"))
 }
 
-// Sweeps beside renewals lose no hold.
+// Concurrent sweeps and renewals lose no hold.
 func sweepRacesRenewals(b *bench) {
 	h := b.acquire(b.request("r", "a"))
 	defer b.sweeping()()
@@ -65,7 +65,7 @@ func sweepRacesRenewals(b *bench) {
 	b.live(h)
 }
 
-// sweeping sweeps whatever is idle, again and again, until it is stopped.
+// sweeping sweeps everything idle, again and again, until it is stopped.
 func (b *bench) sweeping() (stop func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -85,15 +85,15 @@ func (b *bench) sweeping() (stop func()) {
 	}
 }
 
-// A record that was idle when a sweep saw it, and is locked when the sweep deletes
-// it, stays, with its hold and its token. There are several, so that a sweep has
-// seen some of them before they are locked.
+// A record that was idle when a sweep read it, and is locked when the sweep deletes it,
+// stays, with its hold and its token. There are several records, so that a sweep has read
+// some of them before they are locked.
 func sweepRacesAcquires(b *bench) {
 	defer b.sweeping()()
 	last := make([]hold, 8)
 	for round := range rounds() {
 		if b.Advance != nil {
-			b.Advance(time.Millisecond) // a token that is not behind the clock keeps its record
+			b.Advance(time.Millisecond) // a record whose token is not behind the clock is kept
 		}
 		var renewals []driver.RenewRequest
 		var releases []driver.ReleaseRequest
@@ -117,8 +117,8 @@ func sweepRacesAcquires(b *bench) {
 	}
 }
 
-// A sweep that may change so many records changes no more, says that more may be
-// due, and gets through all in the end; what is not due costs it no turn.
+// A sweep with a limit changes no more records than that, reports that more may be due, and
+// gets through all in the end. Records that are not due do not count.
 func sweepsAreBounded(b *bench) {
 	b.needs(b.Store.Traits().Sweeps, "need of sweeps")
 	const due, most = 25, 10
@@ -134,13 +134,13 @@ func sweepsAreBounded(b *bench) {
 			b.t.Fatalf("sweep %d: %v", turn, err)
 		}
 		if r.Holds > most {
-			b.t.Errorf("sweep %d changed %d records, %d were allowed", turn, r.Holds, most)
+			b.t.Errorf("sweep %d changed %d records, at most %d are allowed", turn, r.Holds, most)
 		}
 		if dropped += r.Holds; !r.More {
 			break
 		}
 		if turn == due {
-			b.t.Fatalf("after %d sweeps there is still more to do, and %d of %d are done", turn, dropped, due)
+			b.t.Fatalf("after %d sweeps more is due, and only %d of %d holds were dropped", turn, dropped, due)
 		}
 	}
 	if dropped < due && !b.Repeats {
@@ -151,8 +151,8 @@ func sweepsAreBounded(b *bench) {
 	}
 }
 
-// A record goes when it has been idle for so long, and not before; what was
-// locked in between is not idle.
+// A record is deleted when it has been idle for the given time, and not before. A record that
+// was locked in between is not idle.
 func retention(b *bench) {
 	b.needs(b.Advance != nil, "clock that can be set")
 	const idle = time.Minute
@@ -160,7 +160,7 @@ func retention(b *bench) {
 	held := b.acquire(b.request("held", "a"))
 	b.acquire(b.request("expired", "a").ttl(time.Second))
 	b.Advance(idle - time.Millisecond)
-	b.swept(b.sweep(idle), 1, 0) // the hold that expired; its record is not idle yet
+	b.swept(b.sweep(idle), 1, 0) // the expired hold; its record is not idle yet
 	b.Advance(2 * time.Millisecond)
 	b.release(held.HoldRef, 0)
 	b.swept(b.sweep(idle), 0, 1) // "idle"

@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// RefusesURLs checks that driver.Open refuses each of the URLs with an error that is
-// driver.ErrInvalid and has the text given for it. No error may repeat a secret: these
-// are the word "secret" in a URL, and more if there are.
+// RefusesURLs checks that driver.Open refuses each URL with an error that matches
+// driver.ErrInvalid and contains the given text. No error may contain a secret: the word
+// "secret", or one of the given secrets.
 func RefusesURLs(t *testing.T, says map[string]string, more ...string) {
 	t.Helper()
 	for url, want := range says {
 		if want == "" {
-			t.Errorf("%s: any error would do", url)
+			t.Errorf("%s: no text is given", url)
 		}
 		s, err := driver.Open(t.Context(), url)
 		if err == nil {
-			t.Errorf("%s was opened", url)
+			t.Errorf("driver.Open accepted %s", url)
 			_ = s.Close()
 			continue
 		}

@@ -11,18 +11,19 @@ func (h *logged) String() string {
 		h.Ref.HoldID, h.Ref.Resource, h.Ref.LockID, h.Ref.Token, h.Called.Time, h.Answered.Time)
 }
 
-// excludes: the two must not live at once.
+// excludes reports whether the two must not live at once.
 func (h *logged) excludes(g *logged) bool {
 	return h.Mode == driver.Exclusive || g.Mode == driver.Exclusive || h.Ref.LockID == g.Ref.LockID || h.limitDiffers(g.Event)
 }
 
-// limitDiffers: a shared request is not granted beside h, for their limits differ.
+// limitDiffers reports whether a shared request is not granted beside h because their limits
+// differ.
 func (h *logged) limitDiffers(e Event) bool {
 	return h.Limit != e.Limit
 }
 
-// judgeTokens: a hold that was requested after the grant of another has the higher
-// token; no token comes twice.
+// judgeTokens checks that a hold that was requested after the grant of another has the higher
+// token, and that no token repeats.
 func (tr *trial) judgeTokens() {
 	for i, h := range tr.holds {
 		for _, g := range tr.holds[i+1:] {
@@ -37,7 +38,7 @@ func (tr *trial) judgeTokens() {
 	}
 }
 
-// judgeGrant: nothing was in the way of g.
+// judgeGrant checks that nothing was in the way of g.
 func (tr *trial) judgeGrant(g *logged) {
 	at := g.Answered
 	lives := g.surelyLive(at)
@@ -46,7 +47,7 @@ func (tr *trial) judgeGrant(g *logged) {
 		if h == g || h.Answered.Order > at.Order || !h.surelyBlocks(at) {
 			continue
 		}
-		// h was there throughout the request of g, or both are there now.
+		// h existed during the whole request of g, or both exist now.
 		before := h.Answered.Order < g.first.Order
 		both := lives && h.surelyLive(at)
 		switch {
@@ -63,7 +64,7 @@ func (tr *trial) judgeGrant(g *logged) {
 			if h.Limit == 0 {
 				most = 0
 			}
-			if most > 0 { // whose own limits decide may have different ones
+			if most > 0 { // the holds may have different limits: the largest counts
 				most = max(most, h.Limit)
 			}
 		}
@@ -79,7 +80,7 @@ func (tr *trial) judgeGrant(g *logged) {
 	}
 }
 
-// judgeRefusal: something can have been in the way.
+// judgeRefusal checks that something can have been in the way.
 func (tr *trial) judgeRefusal(e Event) {
 	shared, self := 0, false
 	inTheWay := false
@@ -110,7 +111,7 @@ func (tr *trial) judgeRefusal(e Event) {
 	}
 }
 
-// judgeLoss: the hold was not certainly there.
+// judgeLoss checks that the hold was not certainly there.
 func (tr *trial) judgeLoss(e Event) {
 	for _, h := range tr.holds {
 		there := h.Answered.Order < e.Called.Order && h.surelyLive(e.Answered) && !h.released(e.Answered)
@@ -120,7 +121,7 @@ func (tr *trial) judgeLoss(e Event) {
 	}
 }
 
-// judgeRenewal: the hold can have been there.
+// judgeRenewal checks that the hold can have been there.
 func (tr *trial) judgeRenewal(e Event) {
 	for _, h := range tr.holds {
 		if matches(h.Ref, e.Ref) && h.mayBeRenewed(e) {
@@ -139,7 +140,8 @@ func (tr *trial) judgeRenewal(e Event) {
 	tr.wrong("renewed at %v though it was gone: %+v", e.Called.Time, e.Ref)
 }
 
-// mayBeRenewed: live and not given up. The renewal itself is no evidence.
+// mayBeRenewed reports whether the hold can be live and not released. The renewal itself is
+// no evidence.
 func (h *logged) mayBeRenewed(e Event) bool {
 	for _, r := range h.releases {
 		if r.Outcome == Done && h.Answered.Order < r.Called.Order && r.Answered.Order < e.Called.Order {
@@ -149,7 +151,8 @@ func (h *logged) mayBeRenewed(e Event) bool {
 	return h.mayLive(e.Called, e.Answered)
 }
 
-// judgeList: what is shown can be there, and what is there throughout is shown.
+// judgeList checks that listed holds can exist and that holds that exist throughout are
+// listed.
 func judgeList(e Event, trials map[string]*trial) (wrongs []string) {
 	wrong := func(format string, args ...any) { wrongs = append(wrongs, fmt.Sprintf(format, args...)) }
 	shown := make(map[driver.HoldRef]bool)
@@ -188,8 +191,8 @@ func judgeList(e Event, trials map[string]*trial) (wrongs []string) {
 	return wrongs
 }
 
-// named finds a hold by its ref. unsure: an acquire without an answer may have
-// made it.
+// named finds a hold by its ref. unsure says that an acquire without an answer may have made
+// it.
 func (tr *trial) named(ref driver.HoldRef) (_ *logged, unsure bool) {
 	if tr == nil {
 		return nil, false

@@ -49,7 +49,7 @@ func status(b *bench) {
 	}
 }
 
-// Each field of a filter chooses by itself and together with others.
+// Each field of a filter works alone and together with others.
 func filters(b *bench) {
 	add := func(resource, lockID, owner string, ttl time.Duration) {
 		q := b.request(resource, lockID).ttl(ttl)
@@ -89,7 +89,7 @@ func filters(b *bench) {
 	}
 }
 
-// A hold past its end is shown only with Filter.Expired, and then with no time left.
+// An expired hold is shown only with Filter.Expired, and then with no time left.
 func listExpired(b *bench) {
 	b.acquire(b.request("expired", "a").ttl(b.short))
 	given := b.acquire(b.request("given up", "a").delay(b.long))
@@ -98,7 +98,7 @@ func listExpired(b *bench) {
 	b.pass(b.short)
 	for _, s := range b.list(driver.Filter{}) {
 		if s.Resource != "live" || !s.Live() {
-			b.t.Errorf("list shows %+v, which no longer blocks", s)
+			b.t.Errorf("List shows %+v, which no longer blocks", s)
 		}
 	}
 	for _, s := range b.list(driver.Filter{Expired: true}) {
@@ -108,7 +108,7 @@ func listExpired(b *bench) {
 	}
 }
 
-// A list that is broken off leaves nothing behind that is in the way of others.
+// A list that is not read to its end leaves nothing behind that blocks others.
 func listBrokenOff(b *bench) {
 	for i := range 50 {
 		b.acquire(b.request(fmt.Sprint("r", i), "a"))
@@ -157,7 +157,7 @@ func listHoldsUpNobody(b *bench) {
 	}
 }
 
-// What a list yields can be changed in its loop, and what stays throughout is
+// The body of a list's loop can change the listed holds, and holds that exist throughout are
 // yielded.
 func listAndChange(b *bench) {
 	want := map[string]bool{}
@@ -185,20 +185,20 @@ func listAndChange(b *bench) {
 	}
 }
 
-// Traits are constant, complete, and true as far as they can be tried.
+// Traits are constant, complete, and true as far as they can be tested.
 func traits(b *bench) {
 	got := b.Store.Traits()
 	if again := b.other().Traits(); again != got {
 		b.t.Errorf("traits are %+v, then %+v", got, again)
 	}
 	if got.Name == "" {
-		b.t.Error("a store without a name")
+		b.t.Error("Traits.Name is empty")
 	}
 	if !slices.Contains([]driver.Reach{driver.Process, driver.Host, driver.Network}, got.Reach) {
-		b.t.Errorf("no such reach: %q", got.Reach)
+		b.t.Errorf("invalid Traits.Reach: %q", got.Reach)
 	}
 	if !slices.Contains([]driver.Fencing{driver.FencingStrict, driver.FencingClock, driver.FencingNone}, got.Fencing) {
-		b.t.Errorf("no such fencing: %q", got.Fencing)
+		b.t.Errorf("invalid Traits.Fencing: %q", got.Fencing)
 	}
 	if _, watches := b.watch("r"); watches != got.Notifies {
 		b.t.Errorf("Watch works: %v; Traits.Notifies: %v", watches, got.Notifies)

@@ -17,7 +17,7 @@ var waking = []subtest{
 	{"watch_ends", watchEnds},
 }
 
-// watch subscribes to the resource, or says that the store cannot.
+// watch subscribes to the resource, and reports whether the store can.
 func (b *bench) watch(resource string) (<-chan struct{}, bool) {
 	b.t.Helper()
 	return b.watchAt(b.t.Context(), b.Store, resource)
@@ -44,7 +44,7 @@ func (b *bench) needsWatch() {
 	b.needs(b.Store.Traits().Notifies, "wake-ups")
 }
 
-// wakes awaits a signal.
+// wakes waits for a signal.
 func (b *bench) wakes(signals <-chan struct{}, what string) {
 	b.t.Helper()
 	timeout := time.NewTimer(within)
@@ -71,13 +71,13 @@ func (b *bench) quiet(signals <-chan struct{}, what string) {
 	}
 }
 
-// What frees a resource after Watch returned is signalled: a release here and by
-// another process, a forced one, and the sweep of a hold.
+// Changes that free a resource after Watch has returned give a signal: a release by this and
+// by another process, a forced release, and the sweep of a hold.
 func releaseWakes(b *bench) {
 	b.needsWatch()
 	other := b.other()
 	signals, _ := b.watchAt(b.t.Context(), other, "r")
-	// Some stores signal a release that came just before as well.
+	// Some stores also signal a release that came just before.
 	drain := func() {
 		select {
 		case <-signals:
@@ -103,8 +103,8 @@ func releaseWakes(b *bench) {
 	b.wakes(signals, "sweep")
 }
 
-// A release is signalled although the resource changes again at once, by renewals
-// and grants, which are no signals: room that came for one more is still there.
+// A release gives a signal even if renewals and grants, which give none, change the resource
+// again at once: there may still be room for another hold.
 func releaseAmongChanges(b *bench) {
 	b.needsWatch()
 	b.needsShared()
@@ -119,8 +119,8 @@ func releaseAmongChanges(b *bench) {
 	}
 }
 
-// Refusals, grants and renewals wake no waiter: otherwise waiters that are refused
-// would keep each other busy.
+// Refusals, grants and renewals wake no waiter: otherwise refused waiters would keep each
+// other busy.
 func refusalsWakeNobody(b *bench) {
 	b.needsWatch()
 	h := b.acquire(b.request("r", "a"))
@@ -139,8 +139,8 @@ func refusalsWakeNobody(b *bench) {
 	b.wakes(signals, "release")
 }
 
-// Signals that are not yet received coalesce, and 100 refused acquirers leave nothing
-// that a release has to process.
+// Signals that were not received yet coalesce, and 100 refused acquirers leave nothing that a
+// release has to process.
 func signalsCoalesce(b *bench) {
 	b.needsWatch()
 	signals, _ := b.watch("r")
@@ -157,7 +157,7 @@ func signalsCoalesce(b *bench) {
 	}
 }
 
-// A watch ends with its context, beside others that go on.
+// A watch ends with its context, while others continue.
 func watchEnds(b *bench) {
 	b.needsWatch()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -168,7 +168,7 @@ func watchEnds(b *bench) {
 		b.release(b.acquire(b.request("r", "a")).HoldRef, 0)
 		b.wakes(signals, "the watch beside it")
 	}
-	// comes says whether something comes by the watch that has ended.
+	// comes reports whether something comes from the ended watch.
 	comes := func() bool {
 		select {
 		case _, open := <-ended:
@@ -180,7 +180,7 @@ func watchEnds(b *bench) {
 	b.eventually(5*time.Millisecond, "a watch whose context has ended gets no more signals", func() bool {
 		comes() // what came before
 		release()
-		release() // by now the first signal has come, if there was to be one
+		release() // by now the first signal, if any, has come
 		return !comes()
 	})
 	if w, ok := b.Store.(driver.Watcher); ok {

@@ -1,10 +1,10 @@
-// Package fencetest checks whether a fence refuses the writes of stale holders, as
-// drivertest checks stores.
+// Package fencetest checks whether a fence refuses the writes of stale holders, as drivertest
+// checks stores.
 //
-// A fence guards one place: a row, a document, a file. The place has a value, here
-// a number, and the largest token that it was ever shown. A fence's test says in a
-// [Harness] how to claim and write through the fence, and how to look at the place
-// and spoil it behind the fence's back, and calls Run:
+// A fence protects one place, such as a row, a document or a file. The place has a value,
+// here a number, and the largest token that it has seen. The test of a fence makes a
+// [Harness], which claims and writes through the fence, and reads and damages the place
+// without it, and calls Run:
 //
 //	func TestFence(t *testing.T) {
 //		fencetest.Run(t, func(t *testing.T) *fencetest.Harness {
@@ -21,9 +21,9 @@
 //		})
 //	}
 //
-// What a kind of place cannot have is left out, and the subtests about it are
-// skipped, by name. What is particular to one fence, such as several statements in
-// one transaction, stays in that fence's own tests.
+// Leave out what a kind of place cannot have: its subtests are skipped by name. Properties of
+// only one fence, such as several statements in one transaction, stay in that fence's own
+// tests.
 package fencetest
 
 import (
@@ -34,37 +34,38 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Harness is one fence and the place that it protects, whose value is 1, and which
-// has seen no token. Nobody else may use the place.
+// Harness is one fence and the place that it protects. The place has the value 1 and has seen
+// no token. Nothing else may use it.
 type Harness struct {
 	// Claim registers the token and changes nothing else.
 	Claim func(ctx context.Context, token uint64) error
-	// Write changes the value of the place, which must be there, and registers the
-	// token. The suite calls it from several goroutines.
+	// Write changes the value of the place, which must exist, and registers the token. The
+	// suite calls it from several goroutines.
 	Write func(ctx context.Context, value int64, token uint64) error
-	// Put is Write that makes the place if it is not there. nil: the fence has none.
+	// Put is like Write but makes the place if it does not exist. nil: the fence has no such
+	// operation.
 	Put func(ctx context.Context, value int64, token uint64) error
 
-	// Value is the value of the place, read past the fence, from where the latest
-	// is. It is not called for a place that is not there.
+	// Value returns the value of the place, read without the fence from where the latest
+	// value is. It is not called for a place that does not exist.
 	Value func(t *testing.T) int64
-	// Seen is the token that the place has; 0 for none.
+	// Seen returns the token of the place, or 0 for none.
 	Seen func(t *testing.T) uint64
 
-	// NotFound is the error for a place that is not there, and Remove deletes the
-	// place. nil: places are always there.
+	// NotFound is the error for a place that does not exist, and Remove deletes the place.
+	// nil: the place always exists.
 	NotFound error
 	Remove   func(t *testing.T)
-	// Twin makes another place, of the same value, which the fence's key or filter
-	// chooses, too. nil: it can choose no more than one.
+	// Twin makes a second place with the same value that the fence's key or filter also
+	// selects. nil: it can select only one.
 	Twin func(t *testing.T)
-	// Damages replace the place's token by something else: a text, an array, not a
-	// number. The fence must say holdfast.ErrDamaged. nil: the
-	// place can have tokens only.
+	// Damages replace the place's token by something else, such as a text, an array or a
+	// value that is not a number. The fence must return holdfast.ErrDamaged. nil: the place
+	// can have only tokens.
 	Damages map[string]func(t *testing.T)
-	// Losses make the place lose what is registered, though it seems to be written: a
-	// trigger that keeps the old token, a field that is not stored. The fence must
-	// then fail, whether it has written or not.
+	// Losses make the place lose the registered token although the write seems to succeed,
+	// such as a trigger that keeps the old token or a field that is not stored. The fence
+	// must then return an error, whether it has written or not.
 	Losses map[string]func(t *testing.T)
 }
 
@@ -96,8 +97,8 @@ var subtests = []struct {
 	{"not_registered", notRegistered},
 }
 
-// Run checks the fence that open makes, with a fresh place for each subtest. They
-// run in parallel.
+// Run checks the fence that open makes, with a new place for each subtest. The subtests run
+// in parallel.
 func Run(t *testing.T, open func(t *testing.T) *Harness) {
 	for _, s := range subtests {
 		t.Run(s.name, func(t *testing.T) {
@@ -107,7 +108,7 @@ func Run(t *testing.T, open func(t *testing.T) *Harness) {
 	}
 }
 
-// each runs a subtest for each way to spoil a place, with a place of its own.
+// each runs a subtest for each way to damage a place, with a place of its own.
 func (b *bench) each(ways map[string]func(t *testing.T), run func(b *bench, way string)) {
 	for way := range ways {
 		b.t.Run(way, func(t *testing.T) {
@@ -117,7 +118,7 @@ func (b *bench) each(ways map[string]func(t *testing.T), run func(b *bench, way 
 	}
 }
 
-// needs skips the subtest if the fence has no such thing.
+// needs skips the subtest if the fence lacks what it needs.
 func (b *bench) needs(can bool, what string) {
 	b.t.Helper()
 	if !can {
@@ -131,7 +132,7 @@ func (b *bench) write(value int64, token uint64) error {
 	return b.Write(b.t.Context(), value, token)
 }
 
-// ops are the ways to come to the place: each must mind the token.
+// ops are the operations of the fence: each must check the token.
 func (b *bench) ops() map[string]func(value int64, token uint64) error {
 	ops := map[string]func(int64, uint64) error{
 		"a claim": func(_ int64, token uint64) error { return b.claim(token) },
@@ -153,7 +154,7 @@ func (b *bench) done(what string, err error) {
 	}
 }
 
-// refused fails the test unless err is the wanted one, and no other named one.
+// refused fails the test unless err matches want and no other named error.
 func (b *bench) refused(what string, err, want error) {
 	b.t.Helper()
 	if !errors.Is(err, want) {
@@ -171,13 +172,13 @@ func (b *bench) failed(what string, err error) {
 	b.t.Helper()
 	switch {
 	case err == nil:
-		b.t.Errorf("%s seems to be done", what)
+		b.t.Errorf("%s: no error", what)
 	case errors.Is(err, holdfast.ErrStale) || b.NotFound != nil && errors.Is(err, b.NotFound):
-		b.t.Errorf("%s: error %v: that is not why", what, err)
+		b.t.Errorf("%s: error %v is another named error", what, err)
 	}
 }
 
-// has compares the place with what it should be.
+// has compares the place with the expected value and token.
 func (b *bench) has(what string, value int64, seen uint64) {
 	b.t.Helper()
 	if got := b.Value(b.t); got != value {

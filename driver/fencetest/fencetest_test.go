@@ -15,7 +15,7 @@ import (
 
 var errNotFound = errors.New("not found")
 
-// place is a fence in memory, which can be made to break a rule.
+// place is a fence in memory, which can break a rule.
 type place struct {
 	mutant string
 
@@ -44,7 +44,7 @@ func (p *place) set(ctx context.Context, value *int64, token uint64, makes bool)
 		token, seen = uint64(float32(token)), uint64(float32(seen))
 	}
 	switch {
-	case !p.there && !makes && !p.is("makes what is not there"):
+	case !p.there && !makes && !p.is("creates a missing place"):
 		return errNotFound
 	case p.damaged && !p.is("takes damage for no token"):
 		if p.is("takes damage for a large token") {
@@ -67,7 +67,7 @@ func (p *place) set(ctx context.Context, value *int64, token uint64, makes bool)
 	}
 	switch {
 	case p.forgets:
-		if !p.is("does not look at what was stored") {
+		if !p.is("does not check what was stored") {
 			return errors.New("it is not stored")
 		}
 	case value == nil && p.is("claims register nothing"):
@@ -103,7 +103,7 @@ func TestMutant(t *testing.T) {
 	fencetest.Run(t, func(*testing.T) *fencetest.Harness { return open(mutant) })
 }
 
-// A fence that lacks all that may be lacking is not asked for it.
+// The suite does not use what a fence leaves out.
 func TestPlainFence(t *testing.T) {
 	fencetest.Run(t, func(*testing.T) *fencetest.Harness {
 		h := open("")
@@ -111,25 +111,25 @@ func TestPlainFence(t *testing.T) {
 	})
 }
 
-// Whatever a fence may do wrong, a subtest is there to notice it.
+// For every fault of a fence there is a subtest that catches it.
 func TestMutants(t *testing.T) {
 	for mutant, subtest := range map[string]string{
-		"refuses nobody":                   "S02_stopped_holder",
-		"claims refuse nobody":             "S10_stale_is_refused",
-		"puts refuse nobody":               "S10_stale_is_refused",
-		"refuses equal tokens":             "S10_equal_tokens_pass",
-		"claims register nothing":          "claim_changes_nothing_else",
-		"writes register nothing":          "first_token",
-		"puts register nothing":            "made_by_put",
-		"claims write":                     "claim_changes_nothing_else",
-		"compares as float32":              "tokens_are_exact",
-		"takes any token":                  "no_token",
-		"sends with a dead ctx":            "dead_context",
-		"makes what is not there":          "not_there",
-		"takes one of several":             "several_places",
-		"takes damage for no token":        "damaged",
-		"takes damage for a large token":   "damaged",
-		"does not look at what was stored": "not_registered",
+		"refuses nobody":                 "S02_stopped_holder",
+		"claims refuse nobody":           "S10_stale_is_refused",
+		"puts refuse nobody":             "S10_stale_is_refused",
+		"refuses equal tokens":           "S10_equal_tokens_pass",
+		"claims register nothing":        "claim_changes_nothing_else",
+		"writes register nothing":        "first_token",
+		"puts register nothing":          "made_by_put",
+		"claims write":                   "claim_changes_nothing_else",
+		"compares as float32":            "tokens_are_exact",
+		"takes any token":                "no_token",
+		"sends with a dead ctx":          "dead_context",
+		"creates a missing place":        "not_there",
+		"takes one of several":           "several_places",
+		"takes damage for no token":      "damaged",
+		"takes damage for a large token": "damaged",
+		"does not check what was stored": "not_registered",
 	} {
 		t.Run(mutant, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ import (
 
 const maxToken = driver.MaxToken
 
-// A place that has seen no token takes any.
+// A place that has seen no token accepts any token.
 func firstToken(b *bench) {
 	b.done("the first write", b.write(2, 5))
 	b.has("the first write", 2, 5)
@@ -28,8 +28,8 @@ func claimChangesNothingElse(b *bench) {
 	b.has("a later claim", 1, 6)
 }
 
-// A holder is stopped past its end. Its successor claims and reads; what the
-// stopped one then sends is refused, and the successor's write is not lost.
+// A holder is stopped beyond its end. Its successor claims and reads. Later requests of the
+// stopped holder are refused, and the successor's write is not lost.
 func stoppedHolder(b *bench) {
 	b.done("the first holder's claim", b.claim(5))
 	b.done("the successor's claim", b.claim(6))
@@ -64,7 +64,7 @@ func staleIsRefused(b *bench) {
 	}
 }
 
-// Writes in any order, at once, leave the largest token, and what came with it.
+// Concurrent writes, in any order, leave the largest token and its value.
 func outOfOrder(b *bench) {
 	const writers, each = 4, 10
 	tokens := rand.Perm(writers * each)
@@ -73,7 +73,7 @@ func outOfOrder(b *bench) {
 		all.Go(func() {
 			for i := part; i < len(tokens); i += writers {
 				token := uint64(tokens[i] + 1)
-				// Others may be too late; the largest never is.
+				// Other writes may be too late; the one with the largest token never is.
 				err := b.write(int64(token), token)
 				if token == uint64(len(tokens)) && err != nil {
 					b.t.Errorf("the write with the largest token: %v", err)
@@ -87,8 +87,8 @@ func outOfOrder(b *bench) {
 	b.has("many writes", int64(len(tokens)), uint64(len(tokens)))
 }
 
-// The largest tokens differ by one, too: they go through no float32, and none is a
-// negative number.
+// Tokens that differ by one are distinguished up to the largest: they are not converted to
+// float32 or to negative numbers.
 func tokensAreExact(b *bench) {
 	b.done("a write", b.write(2, maxToken-1))
 	b.refused("a write", b.write(666, maxToken-2), holdfast.ErrStale)
@@ -100,7 +100,7 @@ func tokensAreExact(b *bench) {
 	b.has("the last write", 3, maxToken)
 }
 
-// What cannot be a token is not sent.
+// A number that cannot be a token is not sent.
 func noToken(b *bench) {
 	for name, op := range b.ops() {
 		for _, token := range []uint64{0, maxToken + 1, 1 << 63} {
@@ -121,17 +121,17 @@ func deadContext(b *bench) {
 	b.has("a dead ctx", 1, 0)
 }
 
-// A claim or a write of what is not there does nothing: it registers no token.
+// A claim or a write of a place that does not exist does nothing: it registers no token.
 func notThere(b *bench) {
 	b.needs(b.Remove != nil, "places that are not there")
 	b.Remove(b.t)
-	for range 2 { // and makes none
+	for range 2 { // and creates no place
 		b.refused("a claim", b.claim(5), b.NotFound)
 		b.refused("a write", b.write(2, 5), b.NotFound)
 	}
 }
 
-// A new place has the token of its maker.
+// A new place has the token of its creator.
 func madeByPut(b *bench) {
 	b.needs(b.Put != nil && b.Remove != nil, "way to make a place")
 	b.Remove(b.t)
@@ -144,8 +144,8 @@ func madeByPut(b *bench) {
 	b.has("puts", 3, 7)
 }
 
-// A deleted place has lost its token. Several writers that make it again at once, in
-// any order, leave the largest token there.
+// A deleted place has lost its token. Several concurrent writers that make it again, in any
+// order, leave the largest token there.
 func putAfterRemoval(b *bench) {
 	b.needs(b.Put != nil && b.Remove != nil, "way to make a place")
 	b.done("a write", b.write(2, 3))
@@ -167,8 +167,8 @@ func putAfterRemoval(b *bench) {
 	b.has("many puts", makers, makers)
 }
 
-// If a key chooses several places, one of them could be written and another be
-// refused: all of it is, and nothing is written.
+// If a key selects several places, one could be written and another refused: all are refused,
+// and nothing is written.
 func severalPlaces(b *bench) {
 	b.needs(b.Twin != nil, "key that chooses several places")
 	b.Twin(b.t)
@@ -183,7 +183,7 @@ func damaged(b *bench) {
 	b.each(b.Damages, damagedBy)
 }
 
-// What is no token is not taken for a small one, nor for a large one.
+// A value that is no token counts neither as a small nor as a large one.
 func damagedBy(b *bench, way string) {
 	b.Damages[way](b.t)
 	for what, op := range b.ops() {
@@ -200,8 +200,8 @@ func notRegistered(b *bench) {
 	b.each(b.Losses, losesBy)
 }
 
-// A fence that cannot register a token returns an error: otherwise it would accept
-// stale writes.
+// A fence that cannot register a token returns an error: otherwise it would accept stale
+// writes.
 func losesBy(b *bench, way string) {
 	b.done("a write before", b.write(1, 4))
 	b.Losses[way](b.t)

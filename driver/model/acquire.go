@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Acquire decides the request. changed says that the returned record is to be
-// stored; a repeat of a grant leaves the record as it is. A refusal is a
-// *driver.HeldError about the holds and the places ahead as they were, in all stores. It
-// changes nothing but the queue, which may be left out and wakes nobody.
+// Acquire decides about the request. changed says that the returned record is to be stored; a
+// repeat of a grant leaves the record as it is. A refusal is a *driver.HeldError with the
+// holds and the places ahead before the call, in all stores. It changes only the queue. That
+// change may be left out, and wakes nobody.
 func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Grant, changed bool, err error) {
 	for _, h := range r.Holds {
 		if h.LockID == q.LockID && h.HoldID == q.HoldID && h.live(now) && !h.Released {
@@ -53,8 +53,8 @@ func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Gr
 	return r, driver.Grant{Token: token, Left: end.Until(now)}, true, nil
 }
 
-// inTheWay reports whether the holds that block, and those that the waiters ahead will
-// have, leave no room for the request.
+// inTheWay reports whether the blocking holds, together with the holds that the waiters ahead
+// will have, leave no room for the request.
 func inTheWay(r *Record, now Time, q *driver.AcquireRequest) bool {
 	shared := 0
 	for i := range r.Holds {
@@ -76,16 +76,15 @@ func inTheWay(r *Record, now Time, q *driver.AcquireRequest) bool {
 	return excluded || q.Limit > 0 && shared >= q.Limit
 }
 
-// excludes: q is not granted beside h, however many others there are.
+// excludes reports whether q is not granted beside h, however many other holds there are.
 func (h *Hold) excludes(q *driver.AcquireRequest) bool { return excludes(h.LockID, h.Mode, h.Limit, q) }
 
 func excludes(lockID string, mode driver.Mode, limit int, q *driver.AcquireRequest) bool {
 	return lockID == q.LockID || mode == driver.Exclusive || q.Mode == driver.Exclusive || q.LimitDiffers(mode, limit)
 }
 
-// nextToken keeps tokens rising even if the record was deleted in between,
-// because it is never behind the clock and deletion waits for the clock to pass
-// the last token.
+// nextToken makes tokens rise even if the record was deleted in between: it is never behind
+// the clock, and a record is deleted only after the clock has passed its last token.
 func nextToken(r Record, now Time) (uint64, error) {
 	token := r.Token + 1
 	if now > 0 {
@@ -97,8 +96,8 @@ func nextToken(r Record, now Time) (uint64, error) {
 	return token, nil
 }
 
-// Refusal returns the refusal of the request, or nil if nothing is in its way. It does
-// not know the acquirer's place and the number of waiters.
+// Refusal returns the refusal of the request, or nil if nothing is in its way. It does not
+// know the acquirer's place and the number of waiters.
 func Refusal(r Record, now Time, q driver.AcquireRequest) *driver.HeldError {
 	if !inTheWay(&r, now, &q) {
 		return nil
@@ -106,15 +105,15 @@ func Refusal(r Record, now Time, q driver.AcquireRequest) *driver.HeldError {
 	return Refused(r, now, q)
 }
 
-// Refused is Refusal for a request that a server has refused. The record has the first
+// Refused is like Refusal for a request that a server has refused. The record has the first
 // places ahead of it, which may leave room if there are more, and q.Place is zero.
 func Refused(r Record, now Time, q driver.AcquireRequest) *driver.HeldError {
 	e := &driver.HeldError{
 		Resource: r.Resource, Holders: make([]driver.Status, 0, len(r.Holds)),
 		Position: driver.NoPlace, Ahead: r.firstAhead(now, &q),
 	}
-	waits := make([]time.Duration, 0, len(r.Holds)) // until each that is in the way is not
-	var sure time.Duration                          // until the last that must go is gone
+	waits := make([]time.Duration, 0, len(r.Holds)) // until each hold that is in the way is gone
+	var sure time.Duration                          // until the last hold that must go is gone
 	for _, h := range r.Holds {
 		if !h.blocks(now) {
 			continue
@@ -131,7 +130,7 @@ func Refused(r Record, now Time, q driver.AcquireRequest) *driver.HeldError {
 		}
 	}
 	if q.Limit > 0 && len(waits) >= q.Limit {
-		// Room comes when all but Limit-1 of the shared holds are gone.
+		// There is room when all but Limit-1 of the shared holds are gone.
 		slices.Sort(waits)
 		sure = max(sure, waits[len(waits)-q.Limit])
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Renew extends the hold. Its error wraps driver.ErrLost when there is no hold
-// to extend; the record is then unchanged.
+// Renew extends the hold. The error wraps driver.ErrLost if there is no hold to extend; the
+// record is then unchanged.
 func Renew(r Record, now Time, q driver.RenewRequest) (Record, driver.RenewResult) {
 	d := Edit(r, now)
 	result := d.Renew(q)
@@ -15,9 +15,9 @@ func Renew(r Record, now Time, q driver.RenewRequest) (Record, driver.RenewResul
 	return r, result
 }
 
-// Release ends the hold and gives up the place. It reports whether the hold was there,
-// and whether others may be granted the resource now. If neither hold nor place was
-// there, the record is unchanged.
+// Release ends the hold and gives up the place. It reports whether the hold was there, and
+// whether other requests may be granted now. If neither hold nor place was there, the record
+// is unchanged.
 func Release(r Record, now Time, q driver.ReleaseRequest) (_ Record, found, wake bool) {
 	d := Edit(r, now)
 	found, wake = d.Release(q)
@@ -25,9 +25,9 @@ func Release(r Record, now Time, q driver.ReleaseRequest) (_ Record, found, wake
 	return r, found, wake
 }
 
-// Sweep drops the holds that no longer block and reports how many. remove says
-// that the record may be deleted: nobody waits, it has been idle for so long, and its
-// last token lies as far behind the clock, that no later token can repeat it.
+// Sweep drops the holds that no longer block and returns their number. remove says that the
+// record may be deleted: nobody waits, it has been idle for the given time, and its last
+// token is so far behind the clock that no later token can repeat it.
 func Sweep(r Record, now Time, idle time.Duration) (_ Record, dropped int, remove bool) {
 	blocking := 0
 	for i := range r.Holds {
@@ -50,7 +50,7 @@ func Sweep(r Record, now Time, idle time.Duration) (_ Record, dropped int, remov
 	return r, 0, remove
 }
 
-// Due reports whether Sweep would change the record or let it be deleted.
+// Due reports whether Sweep would change the record or allow its deletion.
 func Due(r Record, now Time, idle time.Duration) bool {
 	_, dropped, remove := Sweep(r, now, idle)
 	return dropped > 0 || remove

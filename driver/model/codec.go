@@ -8,26 +8,26 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// encodedHold is a hold in JSON. Its names are part of the format of every
-// store that keeps records as text: add, never rename.
+// encodedHold is the JSON form of a hold. Its names are part of the format of every store
+// that keeps records as text: add names, never change one.
 type encodedHold struct {
 	LockID   string        `json:"lockId"`
 	HoldID   driver.HoldID `json:"holdId"`
 	Mode     *driver.Mode  `json:"mode"`
-	Limit    *int          `json:"limit,omitempty"` // of a shared hold; absent: not known
+	Limit    *int          `json:"limit,omitempty"` // of a shared hold; absent: unknown
 	Token    uint64        `json:"token"`
 	Owner    string        `json:"owner,omitempty"`
 	Host     string        `json:"host,omitempty"`
 	Comment  string        `json:"comment,omitempty"`
 	Created  Time          `json:"created"`
 	Renewed  Time          `json:"renewed,omitempty"`
-	End      *Time         `json:"end,omitempty"` // absent: forever
+	End      *Time         `json:"end,omitempty"` // absent: no end
 	DelayMS  int64         `json:"takeoverDelayMs,omitempty"`
 	Released bool          `json:"released,omitempty"`
 }
 
-// EncodeHolds returns holds as JSON: an array, times in microseconds. The
-// record's other fields are numbers, which a store keeps beside it.
+// EncodeHolds returns the holds as a JSON array, with times in microseconds. The other fields
+// of a record are numbers, which a store keeps beside it.
 func EncodeHolds(holds []Hold) ([]byte, error) {
 	out := make([]encodedHold, len(holds))
 	for i, h := range holds {
@@ -47,9 +47,9 @@ func EncodeHolds(holds []Hold) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// DecodeHolds reads what EncodeHolds wrote. Its error is driver.ErrDamaged if the
-// text is not that of holds that could have been granted. It never guesses: a record
-// that is read wrongly could lead to a second grant.
+// DecodeHolds parses the text of EncodeHolds. The error is driver.ErrDamaged if the holds
+// could not have been granted. It never guesses: a record that is read wrongly could lead to
+// a second grant.
 func DecodeHolds(data []byte) ([]Hold, error) {
 	var in []encodedHold
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -85,8 +85,8 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 	return holds, nil
 }
 
-// LimitOf returns the limit of a hold or a place that was stored with that limit, or with
-// none: nil.
+// LimitOf returns the limit of a hold or a place that was stored with the given limit; nil
+// means without one.
 func LimitOf(mode driver.Mode, limit *int) int {
 	switch {
 	case limit != nil:
@@ -111,8 +111,7 @@ func (e encodedHold) check() error {
 	return nil
 }
 
-// lastEnd is the last end that can have been granted: tokens end where the clock
-// passes MaxToken.
+// lastEnd is the latest possible end of a hold: tokens end when the clock passes MaxToken.
 const lastEnd = Time(driver.MaxToken + driver.MaxTTL/time.Microsecond)
 
 func (h Hold) check() error {

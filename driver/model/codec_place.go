@@ -7,21 +7,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// encodedPlace is a place in JSON: a format, as that of holds is.
+// encodedPlace is the JSON form of a place, a format like that of holds.
 type encodedPlace struct {
 	ID     driver.PlaceID `json:"placeId"`
 	LockID string         `json:"lockId"`
 	Mode   *driver.Mode   `json:"mode"`
-	Limit  *int           `json:"limit,omitempty"` // of a shared request; absent: not known
+	Limit  *int           `json:"limit,omitempty"` // of a shared request; absent: unknown
 	Owner  string         `json:"owner,omitempty"`
 	Host   string         `json:"host,omitempty"`
-	Since  *Time          `json:"since,omitempty"` // absent: in a request, as the next two
+	Since  *Time          `json:"since,omitempty"` // absent in a request, like the next two
 	Asked  *Time          `json:"asked,omitempty"`
 	Until  *Time          `json:"until,omitempty"`
 	Fair   bool           `json:"fair,omitempty"`
 }
 
-// EncodePlaces returns the queue as JSON: an array, times in microseconds.
+// EncodePlaces returns the queue as a JSON array, with times in microseconds.
 func EncodePlaces(places []Place) ([]byte, error) {
 	out := make([]encodedPlace, len(places))
 	for i := range places {
@@ -32,8 +32,8 @@ func EncodePlaces(places []Place) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// EncodePlace returns the place of a request as JSON, without its times: the server adds
-// them.
+// EncodePlace returns the place of a request as JSON without its times, which the server
+// adds.
 func EncodePlace(q driver.AcquireRequest) (string, error) {
 	p := placeOf(&q)
 	text, err := json.Marshal(p.encode())
@@ -48,8 +48,8 @@ func (p *Place) encode() encodedPlace {
 	return e
 }
 
-// DecodePlaces reads what EncodePlaces wrote. Its error is driver.ErrDamaged if the text
-// is not that of a queue: who is ahead decides.
+// DecodePlaces parses the text of EncodePlaces. The error is driver.ErrDamaged if the text is
+// not a valid queue, because the queue decides about grants.
 func DecodePlaces(data []byte) ([]Place, error) {
 	var in []encodedPlace
 	if err := json.Unmarshal(data, &in); err != nil {

@@ -45,9 +45,8 @@ func TestHoldsFormat(t *testing.T) {
 	}
 }
 
-// What another version adds is no damage to this one, such as the notes of what a holder
-// waits for that records once had. It is gone from the record with the next change: what
-// decides must not be added so.
+// Unknown fields, as other versions add them, are no damage. They are lost with the next
+// change of the record, so fields that decide must not be added in this way.
 func TestHoldsWithMoreFields(t *testing.T) {
 	const known = `{"lockId":"a","holdId":"010000000000000000000000","mode":"shared","token":7,"created":1000,"end":3000`
 	want, err := DecodeHolds([]byte("[" + known + "}]"))
@@ -143,7 +142,7 @@ func FuzzDecodeHolds(f *testing.F) {
 		if back, err := DecodeHolds(again); err != nil || !reflect.DeepEqual(back, holds) {
 			t.Fatalf("read %+v, wrote %s, read %+v, error %v", holds, again, back, err)
 		}
-		// Whatever was read can be decided on, and ends when it says.
+		// Decisions about any decoded record work, and it ends when it says.
 		r := Record{Resource: "r", Token: 1, Holds: holds}
 		for _, h := range holds {
 			for _, now := range []Time{1, h.End - 1, h.End} {
@@ -155,7 +154,7 @@ func FuzzDecodeHolds(f *testing.F) {
 				}
 				q := driver.AcquireRequest{Resource: "r", LockID: "new", HoldID: driver.HoldID{9}, TTL: time.Second}
 				if _, _, granted, _ := Acquire(r, now, q); granted && h.blocks(now) {
-					t.Errorf("granted at %d in spite of %+v", now, h)
+					t.Errorf("granted at %d despite %+v", now, h)
 				}
 			}
 		}

@@ -7,22 +7,22 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Draft is a record that a batch of requests changes together: its holds are copied
-// once and read once, not for each request.
+// Draft is a record that a batch of requests changes together: its holds are copied and read
+// once, not for each request.
 type Draft struct {
 	record  Record
 	now     Time
-	changed bool           // the record's holds are the draft's own
-	gone    []bool         // by index: released. Nil: none is
-	looks   int            // how often a hold was looked for
-	byLock  map[string]int // the index of each lock ID's hold, once that pays
+	changed bool           // the draft has a copy of the record's holds
+	gone    []bool         // by index: released holds; nil if there are none
+	looks   int            // how often a hold was searched
+	byLock  map[string]int // the index of each lock ID's hold, made when that pays
 	doubled bool           // byLock lacks some holds, which happens only in a record made by hand
 }
 
-// indexAfter is the number of look-ups after which an index of the holds pays.
+// indexAfter is the number of searches after which an index of the holds pays.
 const indexAfter = 4
 
-// Edit begins to change a record at a moment.
+// Edit returns a Draft of the record at the given time.
 func Edit(r Record, now Time) Draft { return Draft{record: r, now: now} }
 
 // Renew extends a hold as the function Renew does.
@@ -43,7 +43,7 @@ func lost(ref driver.HoldRef) error {
 	return fmt.Errorf("hold of %q by lock ID %q: %w", ref.Resource, ref.LockID, driver.ErrLost)
 }
 
-// Release ends a hold, and takes a place out of the queue, as the function Release does.
+// Release ends a hold and gives up a place as the function Release does.
 func (d *Draft) Release(q driver.ReleaseRequest) (found, wake bool) {
 	if !q.Place.IsZero() {
 		wake = d.leave(q.Place)
@@ -65,8 +65,8 @@ func (d *Draft) Release(q driver.ReleaseRequest) (found, wake bool) {
 	return true, true
 }
 
-// leave takes a place out of the queue. It reports whether others may be granted the
-// resource now: they waited for the place, and for no exclusive hold.
+// leave takes a place out of the queue. It reports whether other requests may be granted now:
+// they waited for the place, and for no exclusive hold.
 func (d *Draft) leave(id driver.PlaceID) (wake bool) {
 	i := slices.IndexFunc(d.record.Places, func(p Place) bool { return p.ID == id })
 	if i < 0 {
@@ -80,8 +80,7 @@ func (d *Draft) leave(id driver.PlaceID) (wake bool) {
 	})
 }
 
-// Record ends the draft, and returns the record as it is now, and whether it was
-// changed at all.
+// Record returns the changed record, and whether it was changed at all. It ends the draft.
 func (d *Draft) Record() (_ Record, changed bool) {
 	if !d.changed {
 		return d.record, false
@@ -94,7 +93,7 @@ func (d *Draft) Record() (_ Record, changed bool) {
 				kept = append(kept, h)
 			}
 		}
-		clear(d.record.Holds[len(kept):]) // they hold on to their texts
+		clear(d.record.Holds[len(kept):]) // they refer to their texts
 		d.record.Holds = kept
 	}
 	if len(d.record.Holds) == 0 {
@@ -103,8 +102,8 @@ func (d *Draft) Record() (_ Record, changed bool) {
 	return d.record, true
 }
 
-// change makes the holds the draft's own. Touched rises with each request, as if
-// they came one by one.
+// change copies the holds for the draft. Touched rises with each request, as if they came one
+// by one.
 func (d *Draft) change() {
 	if !d.changed {
 		d.record.Holds = slices.Clone(d.record.Holds)
@@ -119,7 +118,7 @@ func (d *Draft) own(i int) *Hold {
 }
 
 func (d *Draft) remove(i int) {
-	if !d.changed && len(d.record.Holds) == 1 { // as most are: nothing needs a copy
+	if !d.changed && len(d.record.Holds) == 1 { // as in most records: nothing needs a copy
 		d.record = d.record.touched(d.now, nil)
 		d.changed = true
 		return
@@ -131,7 +130,7 @@ func (d *Draft) remove(i int) {
 	d.gone[i] = true
 }
 
-// find returns the index of the hold that matches, or -1.
+// find returns the index of the matching hold, or -1.
 func (d *Draft) find(ref driver.HoldRef) int {
 	if d.looks++; d.looks > indexAfter {
 		d.index()
@@ -170,5 +169,5 @@ func (d *Draft) index() {
 	}
 }
 
-// Format implements fmt.Formatter. It prints the record as it is now.
+// Format implements fmt.Formatter. It writes the present record.
 func (d Draft) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), d.record) }

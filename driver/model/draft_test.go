@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A draft of many requests makes of a record what they make of it one by one, and
-// leaves the record that it was given as it was.
+// A draft of many requests gives the same record as the requests one by one, and leaves the
+// original record unchanged.
 func TestDraftIsOneByOne(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for round := range 2000 {
@@ -20,7 +20,7 @@ func TestDraftIsOneByOne(t *testing.T) {
 		r := Record{Resource: "r", Token: 50, Touched: now - Time(rnd.IntN(3))}
 		for i := range rnd.IntN(12) {
 			r.Holds = append(r.Holds, Hold{
-				// Two holds of one lock ID: only in a record made by hand.
+				// Two holds of one lock ID exist only in a record made by hand.
 				LockID: fmt.Sprint(rnd.IntN(10)), HoldID: driver.HoldID{byte(i + 1)}, Token: uint64(i + 1),
 				End: now + Time(rnd.IntN(3)-1), Released: rnd.IntN(5) == 0, TakeoverDelay: time.Second,
 			})
@@ -39,7 +39,7 @@ func TestDraftIsOneByOne(t *testing.T) {
 				var one driver.RenewResult
 				want, one = Renew(want, now, q)
 				if got.Left != one.Left || errors.Is(got.Err, driver.ErrLost) != errors.Is(one.Err, driver.ErrLost) {
-					t.Fatalf("round %d: %+v gave %+v, alone %+v", round, q, got, one)
+					t.Fatalf("round %d: %+v gave %+v in the draft, %+v alone", round, q, got, one)
 				}
 				anyChanged = anyChanged || one.Err == nil
 				continue
@@ -60,12 +60,12 @@ func TestDraftIsOneByOne(t *testing.T) {
 			t.Fatalf("round %d: changed %v, made\n%+v\none by one, changed %v,\n%+v", round, changed, got, anyChanged, want)
 		}
 		if !reflect.DeepEqual(r, given) {
-			t.Fatalf("round %d: the record it was given became\n%+v", round, r)
+			t.Fatalf("round %d: the original record became\n%+v", round, r)
 		}
 	}
 }
 
-// A batch costs by its size and by the holds that are there, not by their product.
+// The cost of a batch depends on its size plus the number of holds, not on their product.
 func TestDraftCostsByTheSum(t *testing.T) {
 	const holders = 5000
 	now := Time(1_000_000)
@@ -93,7 +93,7 @@ func TestDraftCostsByTheSum(t *testing.T) {
 	if many > few+10 {
 		t.Errorf("%v allocations for 10 renewals, %v for %d", few, many, holders)
 	}
-	// The index is what keeps the time from growing with the product.
+	// Without the index the time would grow with the product.
 	d := Edit(r, now)
 	for _, q := range qs[:100] {
 		d.Renew(q)

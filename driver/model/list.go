@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Statuses returns the holds that the filter chooses.
+// Statuses returns the holds that match the filter.
 func Statuses(r Record, now Time, f driver.Filter) []driver.Status {
 	var ss []driver.Status
 	for _, h := range r.Holds {
@@ -21,7 +21,7 @@ func Statuses(r Record, now Time, f driver.Filter) []driver.Status {
 	return ss
 }
 
-// Places returns the live places that the filter chooses, in their order.
+// Places returns the live places that match the filter, in their order.
 func Places(r Record, now Time, f driver.Filter) []driver.Place {
 	var all []driver.Place
 	live := 0
@@ -38,9 +38,9 @@ func Places(r Record, now Time, f driver.Filter) []driver.Place {
 	return all
 }
 
-// Each yields what records have: the holds or the places that of returns. It ends after the
-// first error. If it were inlined, each caller would have a copy of the function that it
-// returns.
+// Each returns an iterator over the holds or places of the entries, as the function of
+// returns them. It ends after the first error. If it were inlined, each caller would have a
+// copy of the returned function.
 //
 //go:noinline
 func Each[R, T any](ctx context.Context, records iter.Seq2[R, error], of func(R) []T) iter.Seq2[T, error] {

@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What each function decides is tested by the stores that use it, in package
-// drivertest. Here is what they cannot see.
+// The stores that use these functions test their decisions with package drivertest. The tests
+// here cover what is not visible in stores.
 
-// deepCopy shares nothing with r.
+// deepCopy returns a record that shares nothing with r.
 func deepCopy(r Record) Record {
 	r.Holds, r.Places = slices.Clone(r.Holds), slices.Clone(r.Places)
 	return r
 }
 
-// No function changes the record that it is given, Touched rises with every
-// change, and what is not changed is returned as it was.
+// No function changes its record, Touched rises with every change, and an unchanged record is
+// returned as it was.
 func TestRecordsAreValues(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	now := Time(1_000_000)
@@ -63,7 +63,7 @@ func TestRecordsAreValues(t *testing.T) {
 			now += Time(rnd.IntN(8000))
 		}
 		if !reflect.DeepEqual(given, before) {
-			t.Fatalf("step %d: %s changed the record it was given from\n%+v to\n%+v", step, what, before, given)
+			t.Fatalf("step %d: %s changed its argument from\n%+v to\n%+v", step, what, before, given)
 		}
 		if changed && (r.Touched <= before.Touched || r.Touched < now) {
 			t.Fatalf("step %d: %s at %d moved Touched from %d to %d", step, what, now, before.Touched, r.Touched)
@@ -74,7 +74,7 @@ func TestRecordsAreValues(t *testing.T) {
 	}
 }
 
-// Tokens stay exact in every language: past 2^53 nothing is granted.
+// Tokens stay exact in every language: beyond 2^53 nothing is granted.
 func TestTokensEnd(t *testing.T) {
 	q := driver.AcquireRequest{Resource: "r", LockID: "a", HoldID: driver.HoldID{1}, TTL: time.Second}
 	for name, c := range map[string]struct {
@@ -136,8 +136,8 @@ func TestSweepKeepsTokens(t *testing.T) {
 	}
 }
 
-// The time at which the store looked is shown beside times of its own clock only: programs
-// without Holdfast, whose holds have no ID, may have written those of their own clocks.
+// Seen is shown only beside times of the store's own clock: programs without Holdfast, whose
+// holds have no ID, may have written times of other clocks.
 func TestSeen(t *testing.T) {
 	const now, created = Time(5_000_000), Time(2_000_000)
 	own := Hold{LockID: "a", HoldID: driver.NewHoldID(), Mode: driver.Shared, Created: created, End: NoEnd}
@@ -174,13 +174,13 @@ func TestTimes(t *testing.T) {
 	}{{driver.Forever, driver.Forever}, {driver.MaxTTL, driver.MaxTTL}, {0, 0}, {time.Millisecond, time.Millisecond}} {
 		now := TimeOf(at)
 		if got := now.plus(c.d).Until(now); got != c.want {
-			t.Errorf("%v from now is %v away", c.d, got)
+			t.Errorf("%v from now is in %v", c.d, got)
 		}
 	}
 	if got := TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)).Until(TimeOf(at)); got != driver.Forever {
-		t.Errorf("the year 9999 is %v away", got)
+		t.Errorf("the year 9999 is in %v", got)
 	}
 	if got := fmt.Sprint(Time(5).Until(6)); got != "0s" {
-		t.Errorf("what is past is %s away", got)
+		t.Errorf("a past time is in %s", got)
 	}
 }

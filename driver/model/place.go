@@ -11,16 +11,16 @@ type Place struct {
 	ID          driver.PlaceID
 	LockID      string
 	Mode        driver.Mode
-	Limit       int // of a shared request: 0 none
+	Limit       int // of a shared request; 0: none
 	Owner, Host string
 	Since       Time // when it came
 	Asked       Time // when the waiter last asked for it
-	Until       Time // when it is given up unless the waiter asks again
-	Fair        bool // later waiters do not pass it
+	Until       Time // when it ends if the waiter does not ask again
+	Fair        bool // later waiters do not overtake it
 }
 
-// live: the waiter has asked lately. A clock that was set back or ahead makes no place
-// last longer.
+// live reports whether the waiter has asked recently. A clock that was set back or ahead does
+// not make a place last longer.
 func (p *Place) live(now Time) bool { return p.Asked <= now && now < p.Until }
 
 func (p *Place) status(resource string, now Time, position int) driver.Place {
@@ -30,7 +30,7 @@ func (p *Place) status(resource string, now Time, position int) driver.Place {
 	}
 }
 
-// livePlaces returns the places that are live. They are the record's own if all are.
+// livePlaces returns the live places. If all are live, the result is the record's own slice.
 func livePlaces(places []Place, now Time) []Place {
 	dead := func(p Place) bool { return !p.live(now) }
 	if !slices.ContainsFunc(places, dead) {
@@ -43,8 +43,8 @@ func livePlaces(places []Place, now Time) []Place {
 	return kept
 }
 
-// ahead calls f with the places that the request must not pass until f returns false:
-// the live fair ones before its own, or all of them if it has none.
+// ahead calls f with each place that the request must not overtake, until f returns false:
+// the live fair places before its own, or all live fair places if it has none.
 func (r *Record) ahead(now Time, q *driver.AcquireRequest, f func(*Place) bool) {
 	for i := range r.Places {
 		p := &r.Places[i]
@@ -52,25 +52,25 @@ func (r *Record) ahead(now Time, q *driver.AcquireRequest, f func(*Place) bool) 
 		case !p.live(now):
 		case p.ID == q.Place && p.keeps(q):
 			return
-		case p.ID == q.Place: // it starts at the end
+		case p.ID == q.Place: // it gets a new place at the end
 		case p.Fair && !f(p):
 			return
 		}
 	}
 }
 
-// keeps: the request, which has the ID of p, is for a hold of the same kind.
+// keeps reports whether the request, which has the ID of p, is for the same kind of hold.
 func (p *Place) keeps(q *driver.AcquireRequest) bool {
 	return p.Mode == q.Mode && p.Limit == q.Limit && p.Fair == q.Fair
 }
 
-// excludes: q is not granted beside the hold that the waiter of p will have.
+// excludes reports whether q is not granted beside the hold that the waiter of p will have.
 func (p *Place) excludes(q *driver.AcquireRequest) bool {
 	return excludes(p.LockID, p.Mode, p.Limit, q)
 }
 
-// queue returns the places after a refusal: the request has its place, if it wants one
-// and the queue is not full. position is that of the place, or driver.NoPlace.
+// queue returns the places after a refusal: with the place of the request if it wants one and
+// the queue is not full. position is the position of that place, or driver.NoPlace.
 func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, position int, changed bool) {
 	places = livePlaces(r.Places, now)
 	if q.Place.IsZero() {
@@ -93,7 +93,7 @@ func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, posi
 			places[i] = p
 			return places, fairBefore(places[:i]), true
 		}
-		places = slices.Delete(slices.Clone(places), i, i+1) // it starts at the end
+		places = slices.Delete(slices.Clone(places), i, i+1) // it gets a new place at the end
 	}
 	if len(places) >= driver.MaxPlaces {
 		return places, driver.NoPlace, false
@@ -102,7 +102,7 @@ func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, posi
 	return append(slices.Clip(places), p), position, true
 }
 
-// placeOf is the place of a request, without its times.
+// placeOf returns the place of a request, without its times.
 func placeOf(q *driver.AcquireRequest) Place {
 	return Place{
 		ID: q.Place, LockID: q.LockID, Mode: q.Mode, Limit: q.Limit, Fair: q.Fair,
@@ -119,7 +119,7 @@ func fairBefore(places []Place) (n int) {
 	return n
 }
 
-// without returns the places but that one.
+// without returns the places except the given one.
 func without(places []Place, id driver.PlaceID) []Place {
 	i := slices.IndexFunc(places, func(p Place) bool { return p.ID == id })
 	if i < 0 {
@@ -131,10 +131,10 @@ func without(places []Place, id driver.PlaceID) []Place {
 	return slices.Delete(slices.Clone(places), i, i+1)
 }
 
-// mostAhead is how many of the places ahead a refusal names.
+// mostAhead is the number of places ahead in a refusal.
 const mostAhead = 4
 
-// firstAhead returns the first places that are ahead.
+// firstAhead returns the first places ahead.
 func (r *Record) firstAhead(now Time, q *driver.AcquireRequest) (ahead []driver.Place) {
 	r.ahead(now, q, func(p *Place) bool {
 		ahead = append(ahead, p.status(r.Resource, now, len(ahead)))

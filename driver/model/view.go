@@ -2,8 +2,8 @@ package model
 
 import "github.com/holdfast-go/holdfast/driver"
 
-// RecordOf returns a record in which these holds block, and these places are live, at the
-// time 0, so that a caller can decide on what a store listed.
+// RecordOf returns a record in which the given holds block and the given places are live at
+// time 0, so that a caller can decide about the results of a list.
 func RecordOf(holds []driver.Status, places []driver.Place) Record {
 	var r Record
 	for _, s := range holds {

@@ -1,5 +1,5 @@
-// Package wake passes a store's signals to the waiters: the part of a driver.Watcher
-// that all stores share. The store provides the signals.
+// Package wake passes a store's signals on to the watchers: the part of a driver.Watcher that
+// all stores share. The store provides the signals.
 package wake
 
 import (
@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A Hub has subscriptions by resource. Its zero value is ready; all methods may be
+// A Hub has subscriptions by resource. The zero value is ready for use. All methods may be
 // called concurrently.
 type Hub struct {
 	mu     sync.Mutex
@@ -17,9 +17,9 @@ type Hub struct {
 	closed bool
 }
 
-// Subscribe returns a channel that gets a value for each Signal of the resource
-// from now on, until ctx ends. Signals that are not yet received coalesce. Close
-// closes the channel; on a closed Hub it is closed at once.
+// Subscribe returns a channel that gets a value for each Signal of the resource from now on,
+// until ctx ends. Signals coalesce while the last one was not received. Close closes the
+// channel; a closed Hub returns a closed channel.
 func (h *Hub) Subscribe(ctx context.Context, resource string) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	h.mu.Lock()
@@ -57,7 +57,7 @@ func (h *Hub) Signal(resource string) {
 	}
 }
 
-// SignalAll wakes every subscriber, as after a gap in the store's stream.
+// SignalAll wakes all subscribers, as after a gap in the store's stream.
 func (h *Hub) SignalAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,18 +71,18 @@ func (h *Hub) SignalAll() {
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
-	default: // the last signal is not yet received
+	default: // the last signal was not received yet
 	}
 }
 
-// Resources returns the resources that have subscribers, in no order.
+// Resources returns the resources with subscribers, in any order.
 func (h *Hub) Resources() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.AppendSeq(make([]string, 0, len(h.subs)), maps.Keys(h.subs))
 }
 
-// Close closes all channels: there will be no more signals.
+// Close closes all channels: no more signals come.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// signals returns how many values are waiting in the channel and whether it is
-// open.
+// signals returns the number of values in the channel and whether it is open.
 func signals(ch <-chan struct{}) (n int, open bool) {
 	for {
 		select {

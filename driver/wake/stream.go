@@ -13,51 +13,50 @@ import (
 	"github.com/holdfast-go/holdfast/internal/tell"
 )
 
-// How long a Stream waits after a failure before it opens the stream again.
+// The pauses of a Stream after failures before it opens the stream again.
 const (
 	minReopen = 50 * time.Millisecond
 	maxReopen = 10 * time.Second
 )
 
-// Stream is the shared part of a driver.Watcher for stores whose server sends signals over
-// a stream. All watchers share one stream. It opens with the first watcher, and again after
+// Stream is the shared part of a driver.Watcher for stores whose server sends signals over a
+// stream. All watchers share one stream. It is opened for the first watcher, and again after
 // a failure. All watchers then get a signal, because they may have missed some.
 //
-// Set the fields before the first call of a method. All methods may be called
-// concurrently.
+// Set the fields before the first call of a method. All methods may be called concurrently.
 type Stream struct {
-	// Hub has the watchers. Open's follow signals them.
+	// Hub has the watchers. The follow function signals them.
 	Hub
 	// Name is the name of the stream in the log, such as "change stream".
 	Name string
-	// Log gets a warning when the stream fails, and a line when it is open again.
-	// nil is slog.Default(). The Stream does not wait for it.
+	// Log gets a warning when the stream fails, and a record when it is open again. nil means
+	// slog.Default(). The Stream does not wait for it.
 	Log *slog.Logger
-	// Open returns when the server sends all events from then on. again says that an
-	// earlier stream has ended or failed to open. follow signals until the stream or
-	// ctx ends, returns the reason, and leaves nothing open.
+	// Open returns when the server sends all events from then on. again says that an earlier
+	// stream has ended or failed to open. follow passes signals on until the stream or ctx
+	// ends, frees everything, and returns the reason.
 	//
-	// An error that is driver.ErrUnsupported is final: the channels are closed, and
-	// nothing is opened any more.
+	// If the error of Open is driver.ErrUnsupported, the channels are closed and Open is not
+	// called again.
 	Open func(ctx context.Context, again bool) (follow func() error, err error)
 
 	logOnce sync.Once
 	log     *slog.Logger // see Logger
 	mu      sync.Mutex
-	opening *opening // the last one; nil: none yet
+	opening *opening // the last one; nil if there is none yet
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 	closed  bool
 }
 
-// opening is one try to open the stream.
+// opening is one attempt to open the stream.
 type opening struct {
 	over chan struct{} // closed when err is set
 	err  error
 }
 
-// Watch subscribes to the resource, and returns when the stream is open or could not
-// be opened. It subscribes before it waits, so it misses no signal.
+// Watch subscribes to the resource and returns when the stream is open or could not be
+// opened. It subscribes before it waits, so it misses no signal.
 func (s *Stream) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (s *Stream) Watch(ctx context.Context, resource string) (<-chan struct{}, e
 	ch := s.Subscribe(ctx, resource)
 	o := s.start()
 	if o == nil {
-		return ch, nil // closed, and so is the channel
+		return ch, nil // the Hub is closed, and so is the channel
 	}
 	select {
 	case <-o.over:
@@ -125,8 +124,8 @@ func (s *Stream) run(ctx context.Context) {
 	}
 }
 
-// Logger returns a logger for what Open and follow do. It passes lines on to Log and
-// returns at once, so that a handler that blocks delays no signal.
+// Logger returns a logger for Open and follow. It passes records on to Log and returns at
+// once, so that a blocking handler delays no signal.
 func (s *Stream) Logger() *slog.Logger {
 	s.logOnce.Do(func() { s.log = newLog(s.Log) })
 	return s.log
@@ -139,8 +138,8 @@ func (s *Stream) opened(err error) {
 	close(s.opening.over)
 }
 
-// Close ends the stream and closes all channels. It returns when all goroutines of the
-// stream have ended, except one that a handler of Log blocks.
+// Close ends the stream and closes all channels. It returns when all goroutines of the stream
+// have ended, except a goroutine that a handler of Log blocks.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -152,11 +151,11 @@ func (s *Stream) Close() {
 	s.Hub.Close()
 }
 
-// mostLines is the largest number of lines that wait for a slow handler.
+// mostLines is the largest number of log records that wait for a slow handler.
 const mostLines = 100
 
-// newLog returns a logger that passes lines on to l, in order, from a goroutine of its
-// own. Lines are dropped while too many wait.
+// newLog returns a logger that passes records on to l, in order, from a goroutine of its own.
+// Records are dropped while too many wait.
 func newLog(l *slog.Logger) *slog.Logger {
 	queue := &tell.Queue{Most: mostLines}
 	return queue.Logger(cmp.Or(l, slog.Default()))

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// server is the server of a Stream.
+// server plays the server of a Stream.
 type server struct {
 	opened, again atomic.Int32
 	refuses       atomic.Pointer[error]
@@ -64,7 +64,7 @@ func TestStreamReopens(t *testing.T) {
 		defer s.Close()
 		chans := []<-chan struct{}{watch(t, s), watch(t, s)}
 		if n := srv.opened.Load(); n != 1 {
-			t.Errorf("opened %d times", n)
+			t.Errorf("the stream was opened %d times", n)
 		}
 		srv.refuse(errGone)
 		srv.ends <- errGone
@@ -74,12 +74,12 @@ func TestStreamReopens(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if n := srv.opened.Load(); n < 100 || n > 1000 {
-			t.Errorf("in an hour, opened %d times", n)
+			t.Errorf("the stream was opened %d times in an hour", n)
 		}
 		for _, ch := range chans {
 			select {
 			case <-ch:
-				t.Error("signalled while there is no stream")
+				t.Error("a signal came without a stream")
 			default:
 			}
 		}
@@ -91,11 +91,11 @@ func TestStreamReopens(t *testing.T) {
 		srv.refuses.Store(nil)
 		for _, ch := range chans {
 			if _, open := <-ch; !open {
-				t.Error("closed")
+				t.Error("the channel was closed")
 			}
 		}
 		if n := srv.again.Load(); n != srv.opened.Load()-1 {
-			t.Errorf("of %d openings %d were said to be repeated", srv.opened.Load(), n)
+			t.Errorf("%d openings, %d with again", srv.opened.Load(), n)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestStreamWithoutLog(t *testing.T) {
 		ch := watch(t, s)
 		srv.ends <- errGone
 		if _, open := <-ch; !open {
-			t.Error("closed")
+			t.Error("the channel was closed")
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestStreamUnsupported(t *testing.T) {
 		srv.refuse(driver.ErrUnsupported)
 		srv.ends <- errGone
 		if _, open := <-ch; open {
-			t.Error("a signal")
+			t.Error("a signal came")
 		}
 		for range 2 {
 			if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) {
@@ -134,7 +134,7 @@ func TestStreamUnsupported(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if n := srv.opened.Load(); n != 2 {
-			t.Errorf("opened %d times", n)
+			t.Errorf("the stream was opened %d times", n)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestStreamClose(t *testing.T) {
 		s := never.stream()
 		s.Close()
 		if _, open := <-watch(t, s); open || never.opened.Load() != 0 {
-			t.Errorf("a signal, or an opening, of what is closed")
+			t.Errorf("a signal or an opening after Close")
 		}
 		for name, prepare := range map[string]func(srv *server){
 			"open":   func(*server) {},
@@ -158,13 +158,13 @@ func TestStreamClose(t *testing.T) {
 			s.Close()
 			s.Close()
 			if _, open := <-ch; open {
-				t.Errorf("%s: a signal", name)
+				t.Errorf("%s: a signal came", name)
 			}
 		}
 	})
 }
 
-// blocking is a slog.Handler that waits.
+// blocking is a slog.Handler that blocks.
 type blocking struct{ until chan struct{} }
 
 func (b blocking) Enabled(context.Context, slog.Level) bool { <-b.until; return true }
@@ -175,7 +175,7 @@ func (b blocking) WithAttrs([]slog.Attr) slog.Handler { return b }
 
 func (b blocking) WithGroup(string) slog.Handler { return b }
 
-// A logger that blocks delays neither the reopening nor Close.
+// A blocking handler delays neither the reopening nor Close.
 func TestStreamWithLoggerThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := make(chan struct{})
@@ -194,7 +194,7 @@ func TestStreamWithLoggerThatBlocks(t *testing.T) {
 	})
 }
 
-// Lines are written in order, with the attributes and groups of their logger.
+// Records are written in order, with the attributes and groups of their logger.
 func TestLogKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder

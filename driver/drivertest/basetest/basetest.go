@@ -1,6 +1,6 @@
-// Package basetest checks whether a base.Backend keeps its contract: that nothing
-// comes between what a decision saw and what it changed, and that no number comes
-// again. Package drivertest checks the store on top of it.
+// Package basetest checks whether a base.Backend keeps its contract: nothing comes between
+// what a decision saw and what it changed, and no number repeats. Package drivertest checks
+// the store on the backend.
 package basetest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Run checks the backend that open makes, a fresh one for each subtest, which
-// Run closes. Its clock must move by itself. The subtests run in parallel.
+// Run checks the backend that open makes, with a new backend for each subtest, which Run
+// closes. Its clock must move by itself. The subtests run in parallel.
 func Run(t *testing.T, open func(t *testing.T) base.Backend) {
 	for _, topic := range [][]subtest{updating, looking} {
 		for _, s := range topic {
@@ -37,8 +37,7 @@ type subtest struct {
 	run  func(b *bench)
 }
 
-// bench is a backend in one subtest: what a subtest does there must succeed, or
-// the subtest ends.
+// bench is a backend in one subtest. Its methods end the subtest if they fail.
 type bench struct {
 	base.Backend
 	t *testing.T
@@ -59,7 +58,7 @@ func (b *bench) update(resource string, decide func(base.Entry) base.Change) (se
 		b.t.Fatalf("update of %q: %v", resource, err)
 	}
 	if seen.Record.Resource != resource || seen.Now <= 0 {
-		b.t.Fatalf("an update of %q was decided on %+v", resource, seen)
+		b.t.Fatalf("the decision about %q got %+v", resource, seen)
 	}
 	return seen
 }
@@ -70,7 +69,7 @@ func (b *bench) read(resource string) base.Entry {
 	return b.update(resource, func(base.Entry) base.Change { return base.Change{} })
 }
 
-// grant gives a lock ID a hold, and returns what it made of the record.
+// grant gives a lock ID a hold and returns the resulting record.
 func (b *bench) grant(resource, lockID string) (made model.Record) {
 	b.t.Helper()
 	b.update(resource, func(e base.Entry) base.Change {
@@ -80,7 +79,7 @@ func (b *bench) grant(resource, lockID string) (made model.Record) {
 	return made
 }
 
-// granted is the record with one more hold.
+// granted returns the record with one more hold.
 func (b *bench) granted(e base.Entry, lockID string, ttl time.Duration) model.Record {
 	b.t.Helper()
 	r, _, changed, err := model.Acquire(e.Record, e.Now, driver.AcquireRequest{
@@ -115,7 +114,7 @@ func (b *bench) drop(resource string) {
 	})
 }
 
-// is fails if the record is not the one wanted.
+// is fails unless the record is the wanted one.
 func (b *bench) is(e base.Entry, want model.Record) {
 	b.t.Helper()
 	if e.Missing || !same(e.Record, want) {
@@ -123,7 +122,7 @@ func (b *bench) is(e base.Entry, want model.Record) {
 	}
 }
 
-// same compares records; no holds and an empty list of them are one.
+// same compares records; no holds and an empty list of holds are the same.
 func same(got, want model.Record) bool {
 	if len(got.Holds)+len(want.Holds) == 0 {
 		got.Holds, want.Holds = nil, nil

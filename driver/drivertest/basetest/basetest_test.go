@@ -8,18 +8,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
-// mutants of memory, and the subtests that are there for them.
+// mutants has mutants of memory, and the subtests that must catch them.
 var mutants = map[string][]string{
 	"no floor":                                {"creation_after_the_clock_went_back"},
-	"floor is of Touched alone":               {"creation_after_the_clock_went_back"},
-	"floor is of tokens alone":                {"creation_after_the_clock_went_back"},
+	"floor ignores tokens":                    {"creation_after_the_clock_went_back"},
+	"floor ignores Touched":                   {"creation_after_the_clock_went_back"},
 	"clock is read only for new records":      {"clock_is_read_again"},
-	"urgent changes do not look at ctx":       {"dead_context"},
+	"urgent changes ignore ctx":               {"dead_context"},
 	"decides without the lock":                {"no_update_is_lost"},
 	"only the first of a batch":               {"batches"},
 	"put loses places":                        {"put_is_what_is_read"},
-	"to look makes a record":                  {"what_is_kept_is_as_it_was"},
-	"wakes for what should not":               {"wakes"},
+	"reading makes a record":                  {"what_is_kept_is_as_it_was"},
+	"wakes for changes without Wake":          {"wakes"},
 	"scan ends after a page":                  {"scan_and_update", "due_and_delete"},
 	"only records without live holds are due": {"due"},
 	"idle records are never due":              {"due"},

@@ -25,7 +25,7 @@ func (b *bench) scanned(resource string) []string {
 			b.t.Fatalf("scan: %v", err)
 		}
 		if e.Missing || e.Now <= 0 || len(e.Record.Holds) == 0 {
-			b.t.Errorf("scan yields %+v", e)
+			b.t.Errorf("Scan yields %+v", e)
 		}
 		names = append(names, e.Record.Resource)
 	}
@@ -33,7 +33,7 @@ func (b *bench) scanned(resource string) []string {
 	return slices.Compact(names)
 }
 
-// due returns the names that may be due, each once.
+// due returns the names that Due yields, each once.
 func (b *bench) due(idle time.Duration) []string {
 	b.t.Helper()
 	var names []string
@@ -47,7 +47,7 @@ func (b *bench) due(idle time.Duration) []string {
 	return slices.Compact(names)
 }
 
-// A scan yields what has holds, or the one that is named.
+// A scan yields the records with holds, or the named record.
 func scan(b *bench) {
 	b.grant("gone", "a")
 	b.drop("gone")
@@ -66,10 +66,10 @@ func scan(b *bench) {
 	}
 }
 
-const many = 1200 // more than a page, whatever a page is
+const many = 1200 // more than a page, whatever its size
 
-// Records can be changed and deleted while they are scanned; what is there
-// throughout is yielded.
+// Records can be changed and deleted during a scan. Records that exist throughout are
+// yielded.
 func scanAndUpdate(b *bench) {
 	left := map[string]bool{}
 	for i := range many {
@@ -91,14 +91,14 @@ func scanAndUpdate(b *bench) {
 		}
 	}
 	if len(left) != 0 {
-		b.t.Errorf("%d of %d records that were there throughout were not yielded", len(left), many)
+		b.t.Errorf("%d of %d records that existed throughout were not yielded", len(left), many)
 	}
 	if n := len(b.scanned("")); n != many/3 {
 		b.t.Errorf("%d records have holds, want %d", n, many/3)
 	}
 }
 
-// A scan that is broken off delays no other call.
+// A scan that is not read to its end delays no other call.
 func scanBrokenOff(b *bench) {
 	for i := range 10 {
 		b.grant(fmt.Sprint(i), "a")
@@ -123,8 +123,8 @@ func scanBrokenOff(b *bench) {
 	}
 }
 
-// What a sweep has to do with is due: holds that block no more, also beside others,
-// and records that have had none for long enough.
+// Due yields resources with holds that no longer block, also beside others, and resources
+// that have had no hold for long enough.
 func due(b *bench) {
 	short := func(resource string) {
 		b.update(resource, func(e base.Entry) base.Change {
@@ -137,7 +137,7 @@ func due(b *bench) {
 	short("in part")
 	b.grant("idle", "a")
 	b.release("idle")
-	end := b.read("idle").Now + 3000 // past all of them, takeover delay included
+	end := b.read("idle").Now + 3000 // after the end of all of them, including takeover delays
 	for b.read("idle").Now < end {
 	}
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func due(b *bench) {
 	}{
 		{0, []string{"expired", "idle", "in part"}},
 		{time.Hour, []string{"expired", "in part"}},
-		{0, []string{"expired", "idle", "in part"}}, // it was only looked at
+		{0, []string{"expired", "idle", "in part"}}, // it was only read
 	} {
 		got := b.due(c.idle)
 		for _, name := range c.want {

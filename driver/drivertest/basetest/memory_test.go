@@ -45,7 +45,7 @@ func (m *memory) entry(resource string) base.Entry {
 }
 
 func (m *memory) Update(ctx context.Context, us []base.Update, urgent bool) error {
-	if err := ctx.Err(); err != nil && (!urgent || m.mutant != "urgent changes do not look at ctx") {
+	if err := ctx.Err(); err != nil && (!urgent || m.mutant != "urgent changes ignore ctx") {
 		return err
 	}
 	m.mu.Lock()
@@ -69,18 +69,18 @@ func (m *memory) Update(ctx context.Context, us []base.Update, urgent bool) erro
 			m.records[u.Resource] = c.Record
 		case c.Action == base.Delete:
 			switch m.mutant {
-			case "floor is of Touched alone":
+			case "floor ignores tokens":
 				m.floor = max(m.floor, uint64(c.Record.Touched))
-			case "floor is of tokens alone":
+			case "floor ignores Touched":
 				m.floor = max(m.floor, c.Record.Token)
 			default:
 				m.floor = max(m.floor, c.Record.Floor())
 			}
 			delete(m.records, u.Resource)
-		case m.mutant == "to look makes a record":
+		case m.mutant == "reading makes a record":
 			m.records[u.Resource] = e.Record
 		}
-		if c.Wake != (m.mutant == "wakes for what should not") {
+		if c.Wake != (m.mutant == "wakes for changes without Wake") {
 			m.hub.Signal(u.Resource)
 		}
 	}

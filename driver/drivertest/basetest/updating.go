@@ -24,16 +24,16 @@ var updating = []subtest{
 	{"wakes", wakes},
 }
 
-// What is put is what the next decision sees, field by field.
+// The next decision sees what was put, field by field.
 func putIsRead(b *bench) {
 	if e := b.read("r"); !e.Missing || !same(e.Record, model.Record{Resource: "r"}) {
-		b.t.Errorf("a resource never locked is %+v", e)
+		b.t.Errorf("the entry of a resource that was never locked is %+v", e)
 	}
 	var made model.Record
 	for i := range 20 {
 		b.update("r", func(e base.Entry) base.Change {
 			made = b.granted(e, fmt.Sprint("holder ", i), time.Hour)
-			if h := &made.Holds[i]; i%2 == 0 { // what comes later to a hold
+			if h := &made.Holds[i]; i%2 == 0 { // a hold that has changed since its grant
 				h.Renewed, h.Released = h.Created+1, true
 				made.Places = append(made.Places, model.Place{
 					ID: driver.PlaceID{byte(i + 1)}, LockID: "w", Mode: driver.Shared, Limit: 3, Owner: "ann", Host: `h"1`,
@@ -49,8 +49,7 @@ func putIsRead(b *bench) {
 	b.is(b.read("r"), made)
 }
 
-// What is kept, confirmed or only looked at is not changed, but for a confirmation
-// that is written.
+// Keep and Confirm do not change the record, except that a Confirm may be written.
 func keepChangesNothing(b *bench) {
 	made := b.grant("r", "a")
 	for range 3 {
@@ -67,16 +66,16 @@ func keepChangesNothing(b *bench) {
 	b.is(e, made)
 	b.read("never")
 	if n := len(b.due(0)); n != 0 {
-		b.t.Errorf("%d records are due; to look at a resource makes none", n)
+		b.t.Errorf("%d records are due; reading a resource must make none", n)
 	}
 }
 
-// A deleted record is missing, and the next one of the resource has higher numbers.
+// A deleted record is missing, and the next record of the resource has higher numbers.
 func deletedIsMissing(b *bench) {
 	made := b.grant("r", "a")
 	b.drop("r")
 	if e := b.read("r"); !e.Missing || len(e.Record.Holds) != 0 {
-		b.t.Errorf("what was deleted is %+v", e)
+		b.t.Errorf("the entry of a deleted record is %+v", e)
 	}
 	again := b.grant("r", "b")
 	if again.Token <= made.Token || again.Touched <= made.Touched {
@@ -85,8 +84,8 @@ func deletedIsMissing(b *bench) {
 	b.is(b.read("r"), again)
 }
 
-// If the clock was set back after a deletion, changes still work, and no number comes
-// again: for the backend it is as if the record had been made ahead of its clock.
+// If the clock was set back after a deletion, changes still work and no number repeats: for
+// the backend it is as if the record had been made ahead of its clock.
 func clockWentBack(b *bench) {
 	const hour = time.Hour / time.Microsecond
 	for _, ahead := range []model.Record{{Token: uint64(hour)}, {Touched: model.Time(hour)}} {
@@ -107,7 +106,7 @@ func clockWentBack(b *bench) {
 	}
 }
 
-// Of changes that race each is made on top of the others.
+// Each of several racing changes sees the changes before it.
 func noLostUpdate(b *bench) {
 	const workers, rounds = 8, 25
 	var all sync.WaitGroup
@@ -136,7 +135,7 @@ func noLostUpdate(b *bench) {
 	}
 }
 
-// A batch decides each resource by itself.
+// A batch decides each resource independently.
 func batches(b *bench) {
 	const n = 300
 	us := make([]base.Update, n)
@@ -148,7 +147,7 @@ func batches(b *bench) {
 		}
 		us[i] = base.Update{Resource: name, Decide: func(e base.Entry) base.Change {
 			if e.Record.Resource != name || e.Missing != (i%3 == 0) {
-				b.t.Errorf("%q was decided on %+v", name, e)
+				b.t.Errorf("the decision about %q got %+v", name, e)
 			}
 			switch i % 3 {
 			case 1:
@@ -168,15 +167,14 @@ func batches(b *bench) {
 			b.t.Errorf("%q: %v", u.Resource, u.Err)
 		}
 		if e := b.read(u.Resource); i%3 == 2 && !e.Missing {
-			b.t.Errorf("%q was deleted and is %+v", u.Resource, e)
+			b.t.Errorf("the entry of %q after its deletion is %+v", u.Resource, e)
 		} else if i%3 != 2 {
 			b.is(e, want[i])
 		}
 	}
 }
 
-// Each decision gets a new reading of the clock, also for a record that does not
-// change.
+// Each decision gets a new reading of the clock, even if the record does not change.
 func clockReadAgain(b *bench) {
 	b.grant("r", "a")
 	for _, name := range []string{"r", "none"} {
@@ -189,7 +187,7 @@ func clockReadAgain(b *bench) {
 	}
 }
 
-// An update whose context is dead changes nothing.
+// An update whose context has ended changes nothing.
 func deadContext(b *bench) {
 	made := b.grant("r", "a")
 	dead, cancel := context.WithCancel(b.t.Context())
@@ -209,7 +207,7 @@ func deadContext(b *bench) {
 	b.is(b.read("r"), made)
 }
 
-// Only what is to wake wakes.
+// Only changes with Wake give a signal.
 func wakes(b *bench) {
 	w, ok := b.Backend.(driver.Watcher)
 	if !ok {
@@ -225,7 +223,7 @@ func wakes(b *bench) {
 	b.grant("r", "a")
 	select {
 	case <-signals:
-		b.t.Error("a grant wakes")
+		b.t.Error("a grant gave a signal")
 	default:
 	}
 	b.release("r")
@@ -235,6 +233,6 @@ func wakes(b *bench) {
 			b.t.Error("the channel was closed")
 		}
 	case <-time.After(10 * time.Second):
-		b.t.Error("a release wakes nobody")
+		b.t.Error("a release gave no signal")
 	}
 }

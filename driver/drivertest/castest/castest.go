@@ -1,6 +1,5 @@
-// Package castest checks whether a cas.Backend keeps its contract: that a swap can
-// never undo what happened since its record was loaded. Package drivertest checks the
-// store on top of it.
+// Package castest checks whether a cas.Backend keeps its contract: a swap never undoes what
+// happened since its record was loaded. Package drivertest checks the store on the backend.
 package castest
 
 import (
@@ -13,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Run checks the backend that open makes, a fresh one for each subtest, which
-// Run closes. Its clock must move by itself. The subtests run in parallel.
+// Run checks the backend that open makes, with a new backend for each subtest, which Run
+// closes. Its clock must move by itself. The subtests run in parallel.
 func Run(t *testing.T, open func(t *testing.T) cas.Backend) {
 	for _, topic := range [][]subtest{swapping, looking} {
 		for _, s := range topic {
@@ -37,8 +36,7 @@ type subtest struct {
 	run  func(b *bench)
 }
 
-// bench is a backend in one subtest: what a subtest does there must succeed, or
-// the subtest ends.
+// bench is a backend in one subtest. Its methods end the subtest if they fail.
 type bench struct {
 	cas.Backend
 	t *testing.T
@@ -51,12 +49,12 @@ func (b *bench) load(resource string) cas.Entry {
 		b.t.Fatalf("load of %q: %v", resource, err)
 	}
 	if e.Record.Resource != resource || e.Now <= 0 || e.Missing && len(e.Record.Holds) > 0 || !e.Missing && e.Version == 0 {
-		b.t.Fatalf("load of %q gave %+v", resource, e)
+		b.t.Fatalf("Load of %q returned %+v", resource, e)
 	}
 	return e
 }
 
-// swap makes a change and says whether it was made.
+// swap makes a change and reports whether it was made.
 func (b *bench) swap(c cas.Change) bool {
 	b.t.Helper()
 	done, err := b.Swap(b.t.Context(), c)
@@ -66,7 +64,7 @@ func (b *bench) swap(c cas.Change) bool {
 	return done
 }
 
-// must makes a change that nothing is in the way of, and returns what it made.
+// must makes a change that nothing prevents, and returns the resulting entry.
 func (b *bench) must(c cas.Change) cas.Entry {
 	b.t.Helper()
 	if !b.swap(c) {
@@ -75,7 +73,7 @@ func (b *bench) must(c cas.Change) cas.Entry {
 	return b.load(c.New.Resource)
 }
 
-// granted is the change that grants a hold on what was loaded.
+// granted returns the change that grants a hold on a loaded entry.
 func (b *bench) granted(e cas.Entry, lockID string) cas.Change {
 	b.t.Helper()
 	r, _, changed, err := model.Acquire(e.Record, e.Now, driver.AcquireRequest{
@@ -88,7 +86,7 @@ func (b *bench) granted(e cas.Entry, lockID string) cas.Change {
 	return cas.Change{Old: e.Version, Create: e.Missing, New: r}
 }
 
-// released is the change that releases the first hold.
+// released returns the change that releases the first hold.
 func released(e cas.Entry) cas.Change {
 	h := e.Record.Holds[0]
 	r, _, _ := model.Release(e.Record, e.Now, driver.ReleaseRequest{
@@ -97,8 +95,8 @@ func released(e cas.Entry) cas.Change {
 	return cas.Change{Old: e.Version, New: r, Wake: true}
 }
 
-// deleted is the change that removes the record, made no earlier than a sweep
-// may make it.
+// deleted returns the change that removes the record, made no earlier than a sweep may make
+// it.
 func (b *bench) deleted(e cas.Entry) cas.Change {
 	b.t.Helper()
 	b.clockPasses(e.Record.Resource, e.Record.Touched)
@@ -116,17 +114,17 @@ func (b *bench) clockPasses(resource string, t model.Time) {
 	}
 }
 
-// gone grants, releases and deletes, so that nothing is left.
+// gone grants, releases and deletes, so that no record is left.
 func (b *bench) gone(resource string) {
 	b.t.Helper()
 	e := b.must(b.granted(b.load(resource), "passing"))
 	e = b.must(released(e))
 	if e = b.must(b.deleted(e)); !e.Missing {
-		b.t.Fatalf("%q was deleted and is still there: %+v", resource, e)
+		b.t.Fatalf("the record of %q still exists after its deletion: %+v", resource, e)
 	}
 }
 
-// same fails if the record is not what it was.
+// same fails unless the record is unchanged.
 func (b *bench) same(want cas.Entry) {
 	b.t.Helper()
 	got := b.load(want.Record.Resource)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/selftest"
 )
 
-// mutants of memory, and the subtests that are there for them.
+// mutants has mutants of memory, and the subtests that must catch them.
 var mutants = map[string][]string{
 	"version counts from 1 in each record": {"versions_never_repeat", "S32a_stale_swap"},
 	"version counts holds":                 {"versions_never_repeat", "S32a_stale_swap"},
@@ -46,7 +46,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// With the loop of package cas around it the backend is one as base wants it.
+// cas.Update makes a correct base.Backend of the backend.
 func TestLoopIsBackend(t *testing.T) {
 	basetest.Run(t, func(*testing.T) base.Backend { return cas.Update(newMemory("sound")) })
 }

@@ -22,7 +22,7 @@ func (b *bench) scanned(q cas.Query) []string {
 			b.t.Fatalf("scan: %v", err)
 		}
 		if e.Missing || e.Version == 0 || e.Now <= 0 {
-			b.t.Errorf("scan yields %+v", e)
+			b.t.Errorf("Scan yields %+v", e)
 		}
 		names = append(names, e.Record.Resource)
 	}
@@ -30,7 +30,7 @@ func (b *bench) scanned(q cas.Query) []string {
 	return slices.Compact(names)
 }
 
-// A scan yields what has holds, or all, or one.
+// A scan yields the records with holds, or all records, or one.
 func scan(b *bench) {
 	b.gone("gone")
 	b.must(released(b.must(b.granted(b.load("idle"), "a"))))
@@ -54,10 +54,10 @@ func scan(b *bench) {
 	}
 }
 
-const many = 1200 // more than a page, whatever a page is
+const many = 1200 // more than a page, whatever its size
 
-// Records can be changed and deleted while they are scanned; what is there
-// throughout is yielded.
+// Records can be changed and deleted during a scan. Records that exist throughout are
+// yielded.
 func scanAndSwap(b *bench) {
 	left := map[string]bool{}
 	for i := range many {
@@ -79,14 +79,14 @@ func scanAndSwap(b *bench) {
 		}
 	}
 	if len(left) != 0 {
-		b.t.Errorf("%d of %d records that were there throughout were not yielded", len(left), many)
+		b.t.Errorf("%d of %d records that existed throughout were not yielded", len(left), many)
 	}
 	if n := len(b.scanned(cas.Query{})); n != many/3 {
 		b.t.Errorf("%d records have holds, want %d", n, many/3)
 	}
 }
 
-// A scan that is broken off delays no other call.
+// A scan that is not read to its end delays no other call.
 func scanBrokenOff(b *bench) {
 	for i := range 10 {
 		b.must(b.granted(b.load(fmt.Sprint(i)), "a"))

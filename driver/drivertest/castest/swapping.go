@@ -27,7 +27,7 @@ var swapping = []subtest{
 	{"dead_context", deadContext},
 }
 
-// What is swapped in is what is loaded, field by field.
+// The next load returns what was swapped in, field by field.
 func swapStores(b *bench) {
 	empty := b.load("r")
 	if !empty.Missing || !reflect.DeepEqual(empty.Record, model.Record{Resource: "r"}) {
@@ -36,9 +36,9 @@ func swapStores(b *bench) {
 	e := empty
 	for i := range 20 {
 		c := b.granted(e, fmt.Sprint("holder ", i))
-		if h := &c.New.Holds[i]; i%2 == 0 { // what comes later to a hold
+		if h := &c.New.Holds[i]; i%2 == 0 { // a hold that has changed since its grant
 			h.Renewed, h.Released = h.Created+1, true
-			c.New.Places = append(c.New.Places, model.Place{ // at no time is it live, and in the way
+			c.New.Places = append(c.New.Places, model.Place{ // never live, so never in the way
 				ID: driver.PlaceID{byte(i + 1)}, LockID: "w", Since: h.Created, Asked: h.Created + 2, Until: h.Created + 1, Fair: true,
 			})
 		}
@@ -56,7 +56,7 @@ func swapStores(b *bench) {
 	}
 }
 
-// same compares records; no holds and an empty list of them are one.
+// same compares records; no holds and an empty list of holds are the same.
 func same(got, want model.Record) bool {
 	if len(got.Holds)+len(want.Holds) == 0 {
 		got.Holds, want.Holds = nil, nil
@@ -64,7 +64,7 @@ func same(got, want model.Record) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// A swap whose version is not the record's changes nothing and is no error.
+// A swap with another version than the record's changes nothing and returns no error.
 func swapNeedsVersion(b *bench) {
 	empty := b.load("r")
 	first := b.must(b.granted(empty, "a"))
@@ -84,12 +84,12 @@ func swapNeedsVersion(b *bench) {
 	}
 	b.same(second)
 	if c := b.granted(b.load("never"), "a"); b.swap(cas.Change{Old: 7, New: c.New}) {
-		b.t.Error("a record that was not there was changed")
+		b.t.Error("a missing record was changed")
 	}
 }
 
-// Read; then release, deletion, re-creation by another; then the stale swap:
-// refused, also if the new record looks like the old one.
+// A record is loaded, then released, deleted and made again by another caller. A swap on the
+// loaded version is refused, even if the new record looks like the old one.
 func staleSwap(b *bench) {
 	e := b.must(b.granted(b.load("r"), "a"))
 	stale := []cas.Change{b.granted(e, "late"), released(e), b.deleted(e)}
@@ -105,7 +105,7 @@ func staleSwap(b *bench) {
 	b.same(again)
 }
 
-// A deletion is a swap: it does not take what was acquired since.
+// A deletion is a swap: it does not remove what was acquired since.
 func staleDeletion(b *bench) {
 	e := b.must(released(b.must(b.granted(b.load("r"), "a"))))
 	sweep := b.deleted(e)
@@ -116,8 +116,8 @@ func staleDeletion(b *bench) {
 	b.same(held)
 }
 
-// A creation that was prepared before another came and was deleted is refused:
-// its token can be below those granted since.
+// A creation that was prepared before another one was made and deleted is refused: its token
+// can be below tokens granted since.
 func staleCreation(b *bench) {
 	stale := b.granted(b.load("r"), "late")
 	b.gone("r")
@@ -127,8 +127,8 @@ func staleCreation(b *bench) {
 	b.must(b.granted(b.load("r"), "b"))
 }
 
-// If the clock was set back after a deletion, changes still work, and no number comes
-// again: for the backend it is as if the record had been made ahead of its clock.
+// If the clock was set back after a deletion, changes still work and no number repeats: for
+// the backend it is as if the record had been made ahead of its clock.
 func clockWentBack(b *bench) {
 	for _, ahead := range []model.Record{
 		{Token: uint64(time.Hour / time.Microsecond)},
@@ -149,12 +149,12 @@ func clockWentBack(b *bench) {
 	}
 }
 
-// No two states of a record have one version, across deletions too.
+// No two states of a record have the same version, even across deletions.
 func versionsNeverRepeat(b *bench) {
 	seen := make(map[cas.Version]bool)
 	note := func(e cas.Entry) cas.Entry {
 		if e.Version == 0 || seen[e.Version] {
-			b.t.Errorf("version %d comes again after %d states", e.Version, len(seen))
+			b.t.Errorf("version %d repeats after %d states", e.Version, len(seen))
 		}
 		seen[e.Version] = true
 		return e
@@ -168,8 +168,8 @@ func versionsNeverRepeat(b *bench) {
 	}
 }
 
-// Of changes that race on one state of a record exactly one is made, so each is
-// made on top of the others.
+// Of racing changes on one state of a record exactly one is made, so each change is based on
+// the previous one.
 func noLostUpdate(b *bench) {
 	const workers, rounds = 8, 20
 	for round := range rounds {
@@ -200,14 +200,14 @@ func noLostUpdate(b *bench) {
 	}
 }
 
-// Each load reads the clock, also of a record that does not change.
+// Each load reads the clock, even if the record does not change.
 func clockReadAgain(b *bench) {
 	b.must(b.granted(b.load("r"), "a"))
 	b.clockPasses("r", b.load("r").Now)
 	b.clockPasses("none", b.load("none").Now)
 }
 
-// A swap whose context is dead changes nothing.
+// A swap whose context has ended changes nothing.
 func deadContext(b *bench) {
 	e := b.must(b.granted(b.load("r"), "a"))
 	dead, cancel := context.WithCancel(b.t.Context())
