@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// validAtLeast checks how long a lock is to block its resource.
+// validAtLeast checks an AtLeast option.
 func validAtLeast(d time.Duration) error {
 	if d < 0 || d > holdfast.MaxTTL {
 		return fmt.Errorf("holdfast: %w: AtLeast %v is not between 0 and 100 years", holdfast.ErrInvalid, d)
@@ -19,16 +19,16 @@ func validAtLeast(d time.Duration) error {
 	return nil
 }
 
-// release releases a hold. The store blocks the resource for what is left of atLeast
-// since the grant. The error is that of the release, or the reason why the hold ended
-// before, or why the store does not block the resource for so long.
+// release releases a hold. The store keeps the resource blocked for the rest of atLeast since
+// the grant. The error is that of the release, the reason why the hold had ended before, or
+// the reason why the store does not keep the resource blocked.
 func release(ctx context.Context, h *holdfast.Hold, granted time.Time, atLeast time.Duration) error {
 	early := context.Cause(h.Context())
 	var short error
 	var rest time.Duration
 	if early == nil && time.Since(granted) < atLeast {
 		short = lengthen(ctx, h, granted.Add(atLeast))
-		// If it was lost meanwhile, the store may have it until then.
+		// If it was lost since, the store may have it until then.
 		rest = max(atLeast-time.Since(granted), 0)
 		early = context.Cause(h.Context())
 	}
@@ -39,9 +39,9 @@ func release(ctx context.Context, h *holdfast.Hold, granted time.Time, atLeast t
 	return err
 }
 
-// lengthen makes the hold last until then: a release with a delay makes none longer. If the
-// store does not answer, lengthen retries while its Client keeps the hold alive, but not for
-// longer than answerLimit after ctx has ended: at a shutdown, somebody waits.
+// lengthen makes the hold last until the end of atLeast, because a release with a delay never
+// makes it longer. If the store does not answer, lengthen retries while the Client renews the
+// hold, but for at most answerLimit after ctx has ended: a shutdown waits for it.
 func lengthen(ctx context.Context, h *holdfast.Hold, until time.Time) error {
 	longer, cancel := outlast(ctx)
 	defer cancel()
@@ -60,13 +60,13 @@ func lengthen(ctx context.Context, h *holdfast.Hold, until time.Time) error {
 	}
 }
 
-// renew makes the hold last for the rest. It takes answerLimit at most.
+// renew extends the hold to the rest. It takes at most answerLimit.
 func renew(ctx context.Context, h *holdfast.Hold, rest time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errNoAnswer)
 	defer cancel()
 	err := h.Renew(ctx, rest)
 	if errors.Is(err, holdfast.ErrInvalid) {
-		// It is shorter than any TTL that the Client accepts, so that of the hold is
+		// The rest is shorter than any TTL that the Client accepts, so the TTL of the hold is
 		// longer.
 		err = h.Renew(ctx, 0)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// atLeast are the adapters that have AtLeast. They run the job "r" once, and return what is
-// reported.
+// atLeast has the adapters with AtLeast. They run the job "r" once and return the reported
+// error.
 var atLeast = map[string]func(ctx context.Context, c *holdfast.Client, d time.Duration, o *holdfast.LockOptions, fn func()) error{
 	"Job": func(ctx context.Context, c *holdfast.Client, d time.Duration, o *holdfast.LockOptions, fn func()) (err error) {
 		opts := &adapt.JobOptions{AtLeast: d, Lock: o, Report: func(failure error) { err = failure }}
@@ -29,7 +29,7 @@ var atLeast = map[string]func(ctx context.Context, c *holdfast.Client, d time.Du
 			return failure
 		}
 		fn()
-		_ = lock.Unlock(ctx) // as gocron does
+		_ = lock.Unlock(ctx) // gocron ignores it too
 		return err
 	},
 }
@@ -39,10 +39,11 @@ func deaf(c drivertest.Call) drivertest.Fault {
 	return drivertest.Fault{LoseReply: c.Op == drivertest.Renew}
 }
 
-// almost is how much too early a lock may end: stores and the Client truncate to milliseconds.
+// almost is how much too early a lock may end: stores and the Client truncate to
+// milliseconds.
 const almost = 2 * time.Millisecond
 
-// An outage at the end of the job that does not cost the lock does not cost AtLeast.
+// An outage at the end of the job that does not lose the lock does not shorten AtLeast.
 func TestAtLeastInAnOutage(t *testing.T) {
 	for name, run := range atLeast {
 		for kind, fault := range map[string]func(drivertest.Call) drivertest.Fault{"fails": fails, "hangs": hangs} {
@@ -59,11 +60,11 @@ func TestAtLeastInAnOutage(t *testing.T) {
 					}
 					time.Sleep(time.Until(began.Add(50*time.Second - almost)))
 					if free(t, others, "r") {
-						t.Error("AtLeast was dropped")
+						t.Error("the resource was free before the end of AtLeast")
 					}
 					time.Sleep(2 * almost)
 					if !free(t, others, "r") {
-						t.Error("it is still locked")
+						t.Error("the resource is still locked")
 					}
 				})
 			}
@@ -71,13 +72,13 @@ func TestAtLeastInAnOutage(t *testing.T) {
 	}
 }
 
-// The lock is lost in a longer outage, and the run ends then. What the store has applied
-// without a reply stays.
+// A longer outage loses the lock, and the run then ends. Renewals that the store has applied
+// without a reply stay in effect.
 func TestAtLeastIsLost(t *testing.T) {
 	for name, run := range atLeast {
 		for kind, test := range map[string]struct {
 			fault func(drivertest.Call) drivertest.Fault
-			until time.Duration // it is locked
+			until time.Duration // until when it is locked
 		}{"fails": {fails, 10 * time.Second}, "hangs": {hangs, 10 * time.Second}, "replies are lost": {deaf, 50 * time.Second}} {
 			inBubble(t, name+", "+kind, func(t *testing.T) {
 				mine, others, set := failing(t)
@@ -90,18 +91,18 @@ func TestAtLeastIsLost(t *testing.T) {
 				set(works)
 				time.Sleep(time.Until(began.Add(test.until - almost)))
 				if free(t, others, "r") {
-					t.Error("it is free before its end")
+					t.Error("the resource was free before the end of AtLeast")
 				}
 				time.Sleep(10 * almost)
 				if !free(t, others, "r") {
-					t.Error("it is still locked")
+					t.Error("the resource is still locked")
 				}
 			})
 		}
 	}
 }
 
-// AtLeast can be over before the store has confirmed it: the lock was held for as long.
+// The store may confirm AtLeast only after it has passed: the lock was held for as long.
 func TestAtLeastIsOver(t *testing.T) {
 	for name, run := range atLeast {
 		inBubble(t, name, func(t *testing.T) {
@@ -109,23 +110,23 @@ func TestAtLeastIsOver(t *testing.T) {
 			mine, others := newClient(t, onlyTTL{store, 10 * time.Second}), newClient(t, store)
 			began := time.Now()
 			is(t, run(t.Context(), mine, time.Minute, &holdfast.LockOptions{TTL: 10 * time.Second}, func() {}), nil)
-			// It has the last 10 s without a renewal.
+			// The last 10 s pass without a renewal.
 			if took := time.Since(began); took < 45*time.Second || took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 			time.Sleep(time.Until(began.Add(time.Minute - almost)))
 			if free(t, others, "r") {
-				t.Error("AtLeast was dropped")
+				t.Error("the resource was free before the end of AtLeast")
 			}
 			time.Sleep(2 * almost)
 			if !free(t, others, "r") {
-				t.Error("it is still locked")
+				t.Error("the resource is still locked")
 			}
 		})
 	}
 }
 
-// onlyTTL is a store that renews only with that TTL.
+// onlyTTL is a store that renews only with the given TTL.
 type onlyTTL struct {
 	driver.Store
 	ttl time.Duration
@@ -140,8 +141,8 @@ func (s onlyTTL) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.
 	return s.Store.Renew(ctx, qs)
 }
 
-// A program that ends waits for a store that does not answer 5 s for AtLeast, and then for
-// the release: 5 s, which Job's TryDo repeats.
+// A program that ends waits for a store that does not answer: 5 s for AtLeast, and then 5 s
+// for the release, which Job's TryDo repeats.
 func TestAtLeastAtAShutdown(t *testing.T) {
 	for name, run := range atLeast {
 		for _, before := range []bool{true, false} {
@@ -189,7 +190,7 @@ func TestAtLeastAndClose(t *testing.T) {
 					t.Errorf("Close took %v", took)
 				}
 				if err := <-ended; err == nil {
-					t.Error("no error")
+					t.Error("no error was reported")
 				}
 				if took := time.Since(began); took > 10*time.Second {
 					t.Errorf("the run ended %v after Close", took)

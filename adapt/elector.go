@@ -11,43 +11,43 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
-// ErrNotLeader says that this instance does not hold the lock of the leader.
+// ErrNotLeader means that this instance does not hold the lock of the leader.
 var ErrNotLeader = errors.New("this instance is not the leader")
 
-// Elector is gocron's Elector: one instance runs all jobs until it ends or loses its
-// lock. The first one that is asked leads, and its Client keeps the lock until Close. All
-// methods may be called concurrently.
+// Elector is a gocron.Elector: one instance runs all jobs until it ends or loses its lock.
+// The first instance whose IsLeader is called leads, and its Client keeps the lock until
+// Close. All methods may be called concurrently.
 type Elector struct {
 	client   *holdfast.Client
 	resource string
 	lock     *holdfast.LockOptions
 
 	mu       sync.Mutex
-	term     *term     // nil: this instance does not lead
-	campaign *campaign // under way; nil: there is none
+	term     *term     // nil if this instance does not lead
+	campaign *campaign // the present campaign, or nil
 }
 
-// term is the time in which this instance leads, and then until the tasks have returned.
+// term lasts from the grant until this instance no longer leads and its tasks have returned.
 type term struct {
 	turn  *turn
 	hold  *holdfast.Hold
-	tasks int // that run
+	tasks int // running tasks
 }
 
-// campaign is an attempt to lead, for all that ask meanwhile.
+// campaign is an attempt to become the leader, for all concurrent calls of IsLeader.
 type campaign struct {
 	done chan struct{}
 	err  error
 }
 
-// NewElector returns an Elector of the instances that use the resource.
+// NewElector returns an Elector for the instances that use the resource.
 func NewElector(client *holdfast.Client, resource string, o *holdfast.LockOptions) *Elector {
 	return &Elector{client: client, resource: resource, lock: o}
 }
 
-// IsLeader returns nil if this instance leads. If there is no leader, it becomes the
-// leader. It does not wait for the leader to end, and takes 5 s at most. The error is
-// ErrNotLeader, and says why.
+// IsLeader returns nil if this instance leads. If there is no leader, this instance becomes
+// the leader. IsLeader does not wait for another leader to end, and takes at most 5 s. The
+// error wraps ErrNotLeader and has the reason.
 //
 // After a loss this instance leads again only when all functions of Task have returned.
 func (e *Elector) IsLeader(ctx context.Context) error {
@@ -60,7 +60,7 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	if c == nil {
 		c = &campaign{done: make(chan struct{})}
 		e.campaign = c
-		go e.run(context.WithoutCancel(ctx), c) // others may wait for it as well
+		go e.run(context.WithoutCancel(ctx), c) // other callers may wait for it too
 	}
 	e.mu.Unlock()
 	var err error
@@ -102,7 +102,7 @@ func (e *Elector) leads() bool {
 	return e.term != nil && e.term.hold.Left() > 0
 }
 
-// settle ends a term that is over. e.mu is held.
+// settle ends a term whose lock has ended and whose tasks have returned. e.mu is held.
 func (e *Elector) settle(t *term) {
 	if e.term == t && t.tasks == 0 && t.hold.Left() == 0 {
 		e.term = nil
@@ -110,9 +110,9 @@ func (e *Elector) settle(t *term) {
 	}
 }
 
-// Task returns the function of a job, for gocron.NewTask. It runs fn with a ctx that ends
-// also when this instance no longer leads. It returns fn's error, joined with the reason
-// if the lock ended before fn did. If this instance does not lead, Task does not run fn
+// Task returns the function of a job, for gocron.NewTask. It calls fn with a ctx that also
+// ends when this instance no longer leads. It returns the error of fn, joined with the reason
+// if the lock ended before fn returned. If this instance does not lead, Task does not call fn
 // and returns ErrNotLeader.
 func (e *Elector) Task(fn func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
@@ -130,8 +130,7 @@ func (e *Elector) Task(fn func(ctx context.Context) error) func(ctx context.Cont
 	}
 }
 
-// begin adds a task to the term in which this instance leads. It returns nil if there is
-// none.
+// begin adds a task to the present term of this instance. It returns nil if there is none.
 func (e *Elector) begin() *term {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,5 +141,5 @@ func (e *Elector) begin() *term {
 	return e.term
 }
 
-// Format implements fmt.Formatter. It prints the resource.
+// Format implements fmt.Formatter. It writes the resource.
 func (e *Elector) Format(f fmt.State, _ rune) { fmt.Fprint(f, "elector of ", quote.Name(e.resource)) }

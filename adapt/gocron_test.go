@@ -33,7 +33,7 @@ func TestLocker(t *testing.T) {
 			}
 		}
 		ended, cancel := context.WithCancel(t.Context())
-		cancel() // gocron's shutdown
+		cancel() // as gocron does at a shutdown
 		is(t, lock.Unlock(ended), nil)
 		is(t, lock.Unlock(ended), adapt.ErrNotHeld)
 		time.Sleep(59 * time.Second)
@@ -47,7 +47,7 @@ func TestLocker(t *testing.T) {
 	})
 }
 
-// A Locker that waited would start the run when another instance has ended its own.
+// A Locker that waited would start the run after another instance has ended its own.
 func TestLockerWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, _, cut := unreachable(t)
@@ -60,8 +60,8 @@ func TestLockerWithoutTheStore(t *testing.T) {
 	})
 }
 
-// An Unlock that is repeated is not that of the next run, and a Locker reports each error
-// that gocron drops.
+// A repeated Unlock does not release the lock of the next run, and a Locker reports each
+// error that gocron ignores.
 func TestLockerUnlocksItsOwn(t *testing.T) {
 	mine, others := pair(t)
 	var reports []error
@@ -80,7 +80,7 @@ func TestLockerUnlocksItsOwn(t *testing.T) {
 	}
 	is(t, l.Task("report", func(context.Context) error { return nil })(t.Context()), nil)
 	seize(t, others, "report")
-	is(t, second.Unlock(t.Context()), nil) // it has not heard of that
+	is(t, second.Unlock(t.Context()), nil) // the repeat had no effect on it
 	if len(reports) != 1 {
 		t.Fatalf("reports %v", reports)
 	}
@@ -109,7 +109,7 @@ func TestLockerTask(t *testing.T) {
 		mine, others := pair(t)
 		l := adapt.NewLocker[adapt.Unlocker](mine, nil)
 		failure := errors.New("the job failed")
-		never := l.Task("other", func(context.Context) error { t.Error("it ran without a lock"); return nil })
+		never := l.Task("other", func(context.Context) error { t.Error("the job ran without a lock"); return nil })
 		is(t, never(t.Context()), adapt.ErrNotHeld)
 
 		lock, err := l.Lock(t.Context(), "report")
@@ -125,10 +125,10 @@ func TestLockerTask(t *testing.T) {
 		is(t, err, failure)
 		is(t, err, holdfast.ErrForced)
 
-		is(t, l.Task("report", func(context.Context) error { t.Error("it ran after the loss"); return nil })(t.Context()), holdfast.ErrLost)
+		is(t, l.Task("report", func(context.Context) error { t.Error("the job ran after the loss"); return nil })(t.Context()), holdfast.ErrLost)
 
-		// The job has not returned: no other run begins beside it, and its Unlock is not
-		// that of another holder's lock.
+		// The job has not returned: no other run begins beside it, and its Unlock does not
+		// release another holder's lock.
 		if _, err := l.Lock(t.Context(), "report"); !errors.Is(err, holdfast.ErrHeld) {
 			t.Errorf("a second run begins: error %v", err)
 		}
@@ -150,7 +150,7 @@ func TestLockerOfAnotherType(t *testing.T) {
 	mine, _ := pair(t)
 	defer func() {
 		if recover() == nil {
-			t.Error("a Locker of locks that it cannot return")
+			t.Error("NewLocker accepted an L that it cannot return")
 		}
 	}()
 	adapt.NewLocker[wide](mine, nil)
@@ -160,7 +160,7 @@ func TestElector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others := pair(t)
 		here, there := adapt.NewElector(mine, "leader", nil), adapt.NewElector(others, "leader", nil)
-		is(t, here.Task(func(context.Context) error { t.Error("it ran without a leader"); return nil })(t.Context()), adapt.ErrNotLeader)
+		is(t, here.Task(func(context.Context) error { t.Error("the job ran without a leader"); return nil })(t.Context()), adapt.ErrNotLeader)
 		is(t, here.IsLeader(t.Context()), nil)
 		time.Sleep(time.Hour)
 		is(t, here.IsLeader(t.Context()), nil)
@@ -170,9 +170,9 @@ func TestElector(t *testing.T) {
 		ran := here.Task(func(ctx context.Context) error {
 			seize(t, others, "leader")
 			lost(t, ctx)
-			// It goes on. Its instance does not lead again beside it.
+			// The task goes on. Its instance does not lead again beside it.
 			is(t, here.IsLeader(t.Context()), adapt.ErrNotLeader)
-			is(t, here.Task(func(context.Context) error { t.Error("it ran after the loss"); return nil })(t.Context()), adapt.ErrNotLeader)
+			is(t, here.Task(func(context.Context) error { t.Error("the job ran after the loss"); return nil })(t.Context()), adapt.ErrNotLeader)
 			return nil
 		})(t.Context())
 		is(t, ran, holdfast.ErrForced)
@@ -190,7 +190,7 @@ func TestElectorWithoutTheStore(t *testing.T) {
 		e := adapt.NewElector(mine, "leader", nil)
 		is(t, e.IsLeader(t.Context()), nil)
 		cut(true)
-		is(t, e.IsLeader(t.Context()), nil) // until it has lost the lock
+		is(t, e.IsLeader(t.Context()), nil) // the instance has not lost the lock yet
 		err := e.Task(func(ctx context.Context) error { lost(t, ctx); return nil })(t.Context())
 		is(t, err, holdfast.ErrUnreachable)
 		time.Sleep(time.Minute)
@@ -200,14 +200,14 @@ func TestElectorWithoutTheStore(t *testing.T) {
 			t.Errorf("it answered after %v", took)
 		}
 		if !free(t, others, "leader") {
-			t.Error("nobody else can lead")
+			t.Error("no other instance can lead")
 		}
 		cut(false)
 		is(t, e.IsLeader(t.Context()), nil)
 	})
 }
 
-// Jobs that are due together ask together.
+// Jobs that are due together share one attempt.
 func TestElectorAskedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, _ := pair(t)
@@ -222,7 +222,7 @@ func TestElectorAskedAtOnce(t *testing.T) {
 	})
 }
 
-// Each gets an answer within 5 s, however many ask a store that does not answer.
+// Each caller gets an answer within 5 s, however many ask a store that does not answer.
 func TestElectorAskedInAnOutage(t *testing.T) {
 	for name, fault := range map[string]func(drivertest.Call) drivertest.Fault{"fails": fails, "hangs": hangs} {
 		inBubble(t, name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestElectorAskedInAnOutage(t *testing.T) {
 	}
 }
 
-// A job that is removed while it asks costs no other job its run.
+// If a job is removed during its call, no other job misses its run.
 func TestElectorAskedByOneThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, _, set := failing(t)
@@ -268,8 +268,8 @@ func TestElectorAskedByOneThatEnds(t *testing.T) {
 	})
 }
 
-// A leader that has lost its lock lets other callers of its process have the resource when
-// its jobs have returned, without being asked.
+// After a leader has lost its lock and its jobs have returned, other callers of its process
+// get the resource without another call of the Elector.
 func TestElectorEndsItsTurn(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// newClient makes a Client that is closed as the test ends. Two of one store stand for
-// two processes.
+// newClient makes a Client that is closed at the end of the test. Two Clients of one store
+// represent two processes.
 func newClient(t *testing.T, store driver.Store) *holdfast.Client {
 	t.Helper()
 	c := holdfast.New(store, &holdfast.Options{NoSweep: true})
@@ -32,14 +32,14 @@ func newClient(t *testing.T, store driver.Store) *holdfast.Client {
 	return c
 }
 
-// pair is a store, the Client of an adapter, and that of another process.
+// pair is a store, the Client of an adapter, and the Client of another process.
 func pair(t *testing.T) (mine, others *holdfast.Client) {
 	t.Helper()
 	store := memlock.New(nil)
 	return newClient(t, store), newClient(t, store)
 }
 
-// unreachable makes a Client whose store answers nothing while it is cut off.
+// unreachable makes a Client whose store does not answer while it is cut off.
 func unreachable(t *testing.T) (mine, others *holdfast.Client, cut func(bool)) {
 	t.Helper()
 	var down atomic.Bool
@@ -50,7 +50,7 @@ func unreachable(t *testing.T) (mine, others *holdfast.Client, cut func(bool)) {
 	return newClient(t, f), newClient(t, store), down.Store
 }
 
-// failing makes the Client of a store whose calls fail as set.
+// failing makes a Client of a store whose calls fail with the given error.
 func failing(t *testing.T) (mine, others *holdfast.Client, set func(func(drivertest.Call) drivertest.Fault)) {
 	t.Helper()
 	store := memlock.New(nil)
@@ -79,7 +79,7 @@ func seize(t *testing.T, c *holdfast.Client, resource string) {
 	}
 }
 
-// free reports whether somebody else could have the resource now.
+// free reports whether another client could lock the resource now.
 func free(t *testing.T, c *holdfast.Client, resource string) bool {
 	t.Helper()
 	h, err := c.TryLock(t.Context(), resource, nil)
@@ -95,7 +95,7 @@ func free(t *testing.T, c *holdfast.Client, resource string) bool {
 	return true
 }
 
-// lost waits until ctx has ended by a loss.
+// lost waits until ctx has ended because of a loss.
 func lost(t *testing.T, ctx context.Context) {
 	t.Helper()
 	select {
@@ -104,11 +104,11 @@ func lost(t *testing.T, ctx context.Context) {
 			t.Errorf("the ctx ended with %v", cause)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the ctx goes on after the lock was lost")
+		t.Error("the ctx did not end after the loss")
 	}
 }
 
-// is checks an error, nil included.
+// is checks an error; want may be nil.
 func is(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {

@@ -11,12 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
-// ErrNotHeld says that no caller of the adapter holds a lock of that name.
+// ErrNotHeld means that no caller of the adapter holds a lock of that name.
 var ErrNotHeld = errors.New("no lock of that name is held")
 
-// holds are exclusive locks that callers name when they release them. A caller has the
-// turn of its resource until it calls release, so nobody's release hits the lock of
-// another caller.
+// holds are exclusive locks that callers release by name. A caller has the turn of its
+// resource until it calls release, so it never releases the lock of another caller.
 type holds struct {
 	client  *holdfast.Client
 	prefix  string
@@ -27,17 +26,17 @@ type holds struct {
 	named map[string]*held
 }
 
-// held is a lock that a caller has, lost or not. Names renews it with another hold.
+// held is the lock of a caller, lost or not. Names may renew it with another hold.
 type held struct {
 	name    string
 	turn    *turn
 	hold    *holdfast.Hold
 	granted time.Time
 	told    bool // RenewLockLease has reported the loss
-	users   int  // the caller, and calls of RenewLockLease that acquire the lock again
+	users   int  // the caller, and the calls of RenewLockLease that acquire the lock again
 }
 
-// acquire acquires the lock of the name, see lockInTurn.
+// acquire acquires the lock of the name: see lockInTurn.
 func (hs *holds) acquire(ctx context.Context, name string, wait bool) (*held, error) {
 	t, h, err := lockInTurn(ctx, hs.client, hs.prefix+name, hs.lock, wait)
 	if err != nil {
@@ -53,7 +52,7 @@ func (hs *holds) acquire(ctx context.Context, name string, wait bool) (*held, er
 	return mine, nil
 }
 
-// find returns the lock that a caller has of that name, and its hold.
+// find returns the lock that a caller has by that name, and its hold.
 func (hs *holds) find(what, name string) (*held, *holdfast.Hold, error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -68,8 +67,8 @@ func (hs *holds) notHeld(what, name string) error {
 	return fmt.Errorf("holdfast: %s %s: %w", what, quote.Name(hs.prefix+name), ErrNotHeld)
 }
 
-// release releases the lock, and ends the caller's turn, see leave. The error is as that of function
-// release, or ErrNotHeld if it was released before.
+// release releases the lock and ends the caller's turn: see leave. The error is the one of
+// the function release, or ErrNotHeld if the lock was released before.
 func (hs *holds) release(ctx context.Context, l *held) error {
 	hs.mu.Lock()
 	present := hs.named[l.name] == l
@@ -85,7 +84,7 @@ func (hs *holds) release(ctx context.Context, l *held) error {
 	return release(ctx, h, granted, hs.atLeast)
 }
 
-// leave ends the turn when the last user of the lock leaves it.
+// leave ends the turn when the last user of the lock has left.
 func (hs *holds) leave(l *held) {
 	hs.mu.Lock()
 	l.users--
@@ -96,19 +95,20 @@ func (hs *holds) leave(l *held) {
 	}
 }
 
-// under runs fn with a copy of ctx that ends also with the hold. It joins fn's error
-// with the reason why the hold ended first, if it did.
+// under calls fn with a ctx derived from ctx that also ends with the hold. It joins the error
+// of fn with the reason if the hold ended first.
 func under(ctx context.Context, h *holdfast.Hold, fn func(ctx context.Context) error) error {
 	bound, cancel := h.Bind(ctx)
 	defer cancel()
 	if err := context.Cause(h.Context()); err != nil {
-		return err // lost before fn began
+		return err // lost before fn was called
 	}
 	err := fn(bound)
 	return withLoss(err, h)
 }
 
-// withLoss joins a function's error with the reason why its hold ended before it.
+// withLoss joins the error of a function with the reason if its hold ended before it
+// returned.
 func withLoss(err error, h *holdfast.Hold) error {
 	early := context.Cause(h.Context())
 	switch {
@@ -120,6 +120,6 @@ func withLoss(err error, h *holdfast.Hold) error {
 	return errors.Join(err, early)
 }
 
-// Format implements fmt.Formatter, for all adapters with such locks. It reads nothing that
-// changes meanwhile.
+// Format implements fmt.Formatter, for all adapters with such locks. It reads only fields
+// that never change.
 func (hs *holds) Format(f fmt.State, _ rune) { fmt.Fprint(f, "locks of ", quote.Name(hs.prefix)) }

@@ -23,7 +23,7 @@ func TestJobRunsOnOneInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others := pair(t)
 		runs := 0
-		there, skipped := job(t.Context(), others, 0, func(context.Context) { t.Error("it ran twice") })
+		there, skipped := job(t.Context(), others, 0, func(context.Context) { t.Error("the job ran twice") })
 		here, reports := job(t.Context(), mine, 0, func(ctx context.Context) {
 			runs++
 			if h := holdfast.HoldOf(ctx); h == nil || h.Token() == 0 {
@@ -41,7 +41,7 @@ func TestJobRunsOnOneInstance(t *testing.T) {
 		}
 		is(t, (*skipped)[0], holdfast.ErrHeld)
 		if !free(t, others, "r") {
-			t.Error("it is held after the job")
+			t.Error("the lock is held after the job")
 		}
 	})
 }
@@ -76,12 +76,12 @@ func TestAtLeast(t *testing.T) {
 			if test.blocked > 0 {
 				time.Sleep(test.blocked - time.Millisecond)
 				if free(t, others, "r") {
-					t.Error("it was free too early")
+					t.Error("the resource was free too early")
 				}
 				time.Sleep(2 * time.Millisecond)
 			}
 			if !free(t, others, "r") {
-				t.Error("it is still locked")
+				t.Error("the resource is still locked")
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestJobLosesItsLock(t *testing.T) {
 			t.Errorf("reports %v", *reports)
 		}
 		if !free(t, others, "r") {
-			t.Error("AtLeast of a job that lost its lock keeps it")
+			t.Error("AtLeast kept the resource of a lost lock")
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestJobWithoutTheStore(t *testing.T) {
 	inBubble(t, "at the start", func(t *testing.T) {
 		mine, _, cut := unreachable(t)
 		cut(true)
-		run, reports := job(t.Context(), mine, 0, func(context.Context) { t.Error("it ran") })
+		run, reports := job(t.Context(), mine, 0, func(context.Context) { t.Error("the job ran") })
 		began := time.Now()
 		run()
 		if took := time.Since(began); len(*reports) != 1 || errors.Is((*reports)[0], holdfast.ErrHeld) || took > 6*time.Second {
@@ -121,7 +121,7 @@ func TestJobWithoutTheStore(t *testing.T) {
 			cut(true)
 			lost(t, ctx)
 			if free(t, others, "r") {
-				t.Error("the job learns of it after another instance")
+				t.Error("another instance was granted the lock before the job's ctx ended")
 			}
 		})
 		run()
@@ -139,11 +139,11 @@ func TestJobWithoutTheStore(t *testing.T) {
 			t.Errorf("reports %v", *reports)
 		}
 		if free(t, others, "r") {
-			t.Error("it is free before its end")
+			t.Error("the resource was free before the end of AtLeast")
 		}
 		time.Sleep(time.Minute)
 		if !free(t, others, "r") {
-			t.Error("it is still locked")
+			t.Error("the resource is still locked")
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestJobAndClose(t *testing.T) {
 		run, reports := job(t.Context(), mine, time.Minute, func(ctx context.Context) {
 			go func() { closed <- mine.Close() }()
 			<-ctx.Done()
-			time.Sleep(2 * time.Second) // it tidies up
+			time.Sleep(2 * time.Second) // it needs time to stop
 			if free(t, others, "r") {
 				t.Error("another instance gets the lock beside the job")
 			}
@@ -205,11 +205,11 @@ func TestJobPanics(t *testing.T) {
 		}()
 		time.Sleep(59 * time.Second)
 		if free(t, others, "r") {
-			t.Error("it was free too early")
+			t.Error("the resource was free too early")
 		}
 		time.Sleep(2 * time.Second)
 		if !free(t, others, "r") {
-			t.Error("it is still locked")
+			t.Error("the resource is still locked")
 		}
 	})
 }

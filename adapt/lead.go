@@ -7,33 +7,33 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// LeadOptions configure Lead. Nil and the zero value are the defaults.
+// LeadOptions configure Lead. A nil *LeadOptions and the zero value mean the defaults.
 type LeadOptions struct {
-	// Report gets each error after which Lead goes on: that of a term whose lock was lost,
-	// run's own error included, and that of an attempt at the lock. It is called by the
-	// goroutine that called Lead. Default: none.
+	// Report is called with each error after which Lead continues: of a term whose lock was
+	// lost, joined with the error of run, and of an attempt at the lock. The caller is the
+	// goroutine that called Lead. The default is none.
 	Report func(err error)
-	// Lock are the options of each lock.
+	// Lock has the options of each lock.
 	Lock *holdfast.LockOptions
 }
 
-// Lead waits for the lock of the resource and runs the function while it is held: on one
-// instance at a time, of all that call Lead, and once at a time in this process. run's ctx
-// ends with the given one and when the lock is lost. If the lock is lost, Lead waits until
-// run has returned, however long that takes, and then waits for the lock again. So run is
-// called again after each loss, and must start from the beginning.
+// Lead waits for the lock of the resource and calls run while it holds the lock: on one
+// instance at a time of all that call Lead, and once at a time in this process. The ctx of
+// run ends with ctx and when the lock is lost. After a loss Lead waits until run has
+// returned, however long that takes, and then waits for the lock again. So run is called
+// again after each loss, and must start from the beginning.
 //
-// If run returns while the lock is held, Lead releases it and returns run's error. If run
-// releases the lock by itself (Hold.Unlock), it steps down: if it returns nil then, or the
-// error of its ctx, Lead waits for the lock again; it returns any other error.
+// If run returns while the lock is held, Lead releases the lock and returns the error of run.
+// If run releases the lock itself (Hold.Unlock), it steps down: if it then returns nil or the
+// error of its ctx, Lead waits for the lock again. Lead returns any other error.
 //
-// Lead returns ctx's error if ctx ends while it waits. A store that does not answer, or is
-// holdfast.ErrUnusable, is asked again, forever; Lead returns errors that asking again does
-// not change, such as holdfast.ErrInvalid and ErrClosed. If run panics, Lead releases the
-// lock, and the panic goes on.
+// If ctx ends during a wait, Lead returns its error. It asks a store that does not answer, or
+// returns holdfast.ErrUnusable, again and again without an end. It returns errors for which a
+// retry is useless, such as holdfast.ErrInvalid and ErrClosed. If run panics, Lead releases
+// the lock and the panic continues.
 //
-// A run that ignores its ctx goes on beside the next leader. Lead cannot end it; it only
-// does not start another one.
+// If run ignores its ctx, it continues beside the next leader. Lead cannot stop it; it only
+// does not call run again.
 func Lead(ctx context.Context, client *holdfast.Client, resource string, o *LeadOptions, run func(ctx context.Context) error) error {
 	if o == nil {
 		o = new(LeadOptions)
@@ -63,7 +63,7 @@ func Lead(ctx context.Context, client *holdfast.Client, resource string, o *Lead
 			return err
 		}
 		if ran {
-			// Others that wait come first: an operator may want another leader.
+			// Other waiters come first: an operator may want another leader.
 			pauses = patient()
 		}
 		if !stepsDown && o.Report != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// leading runs Lead until the test ends it.
+// leading calls Lead until the test ends it.
 func leading(ctx context.Context, c *holdfast.Client, run func(ctx context.Context) error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- adapt.Lead(ctx, c, "leader", nil, run) }()
@@ -61,8 +61,8 @@ func TestLeadEndsWithRun(t *testing.T) {
 	}
 }
 
-// Another leader may begin beside a function that ignores its ctx. In this process no
-// other run begins.
+// Another leader may begin beside a function that ignores its ctx. In this process no other
+// run begins.
 func TestLeadWaitsForRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others := pair(t)
@@ -83,13 +83,13 @@ func TestLeadWaitsForRun(t *testing.T) {
 		lost(t, term)
 		time.Sleep(30 * time.Minute)
 		if !free(t, others, "leader") {
-			t.Error("it campaigns while its function runs")
+			t.Error("Lead asks for the lock while its function runs")
 		}
 		<-terms
 		cancel()
 		is(t, <-ended, nil)
 		if most != 1 {
-			t.Errorf("%d ran at once", most)
+			t.Errorf("%d functions ran at once", most)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestLeadStepsDown(t *testing.T) {
 			terms.Add(1)
 			return holdfast.HoldOf(ctx).Unlock(ctx)
 		})
-		synctest.Wait() // the first term is over
+		synctest.Wait() // the first term has ended
 		h, err := others.Lock(t.Context(), "leader", nil)
 		is(t, err, nil)
 		time.Sleep(time.Minute)
@@ -128,7 +128,7 @@ func TestLeadWithoutTheStore(t *testing.T) {
 			terms <- ctx
 			<-ctx.Done()
 			if free(t, others, "leader") {
-				t.Error("the leader learns of its loss after the next one")
+				t.Error("another leader began before the leader's ctx ended")
 			}
 			return nil
 		})
@@ -148,7 +148,7 @@ func TestLeadWithoutTheStore(t *testing.T) {
 func TestLeadGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others := pair(t)
-		never := func(context.Context) error { t.Error("it ran"); return nil }
+		never := func(context.Context) error { t.Error("run was called"); return nil }
 		is(t, adapt.Lead(t.Context(), mine, "", nil, never), holdfast.ErrInvalid)
 
 		h, err := others.Lock(t.Context(), "leader", nil)
@@ -158,7 +158,7 @@ func TestLeadGivesUp(t *testing.T) {
 		is(t, adapt.Lead(ctx, mine, "leader", nil, never), context.DeadlineExceeded)
 		is(t, h.Unlock(t.Context()), nil)
 
-		// Of its own lock, it would wait forever.
+		// It would wait for its own lock forever.
 		is(t, mine.Do(t.Context(), "leader", nil, func(ctx context.Context) error {
 			return adapt.Lead(ctx, mine, "leader", nil, never)
 		}), holdfast.ErrHeld)
@@ -201,13 +201,13 @@ func TestLeadStepsDownWithAnError(t *testing.T) {
 			})
 			is(t, err, test.want)
 			if want := map[bool]int{true: 3, false: 1}[test.want == nil]; terms != want {
-				t.Errorf("%d terms", terms)
+				t.Errorf("there were %d terms", terms)
 			}
 		})
 	}
 }
 
-// What a term whose lock was lost returns is reported, and so is each failed attempt.
+// Lead reports the error of a term whose lock was lost, and each failed attempt.
 func TestLeadReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others, cut := unreachable(t)
@@ -246,7 +246,7 @@ func TestLeadReports(t *testing.T) {
 	})
 }
 
-// At the end of the program, too, a loss is not hidden.
+// A loss at the end of the program is reported too.
 func TestLeadEndsInALostTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others := pair(t)
@@ -261,8 +261,7 @@ func TestLeadEndsInALostTerm(t *testing.T) {
 	})
 }
 
-// A store that somebody must fix is fixed sooner or later: those that wait for the lock go
-// on to do so.
+// A store that somebody must fix gets fixed sooner or later: waiters continue to wait.
 func TestUnusableStore(t *testing.T) {
 	for _, name := range []string{"Lead", "Mutex"} {
 		inBubble(t, name, func(t *testing.T) {
@@ -293,7 +292,7 @@ func TestLeadPanics(t *testing.T) {
 	_ = adapt.Lead(t.Context(), mine, "leader", nil, func(context.Context) error { panic("oops") })
 }
 
-// Nobody else leads, or runs the job, while a function has the time that Close gives it.
+// No other instance leads, or runs the job, while Close gives a function time to return.
 func TestCloseAndTTL(t *testing.T) {
 	for name, run := range map[string]func(*holdfast.Client, *holdfast.LockOptions, func(context.Context)){
 		"Lead": func(c *holdfast.Client, o *holdfast.LockOptions, fn func(context.Context)) {

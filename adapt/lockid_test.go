@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/adapt"
 )
 
-// A process with a lock ID that is always the same, such as the name of its pod, is killed
-// and started again. That costs one TTL: no adapter takes the hold of the first for its own.
+// A process with a fixed lock ID, such as the name of its pod, is killed and started again.
+// It waits one TTL: no adapter takes the hold of the killed process for its own.
 func TestSameLockIDAfterACrash(t *testing.T) {
 	const ttl = 2 * time.Second
 	o := &holdfast.LockOptions{LockID: "pod-0", TTL: ttl}

@@ -28,7 +28,7 @@ func TestMigrations(t *testing.T) {
 		is(t, m.Unlock(t.Context(), nil), holdfast.ErrForced)
 		is(t, m.Unlock(t.Context(), nil), adapt.ErrNotHeld)
 
-		// Within.
+		// Within Migrate.
 		failure := errors.New("the migration stopped")
 		err := m.Migrate(t.Context(), func(ctx context.Context) error {
 			is(t, m.Lock(ctx, nil), nil)
@@ -51,7 +51,7 @@ func TestMigrations(t *testing.T) {
 	})
 }
 
-// Goose lets the next Up begin before the last one has released its lock.
+// goose lets the next Up begin before the last one has released its lock
 func TestMigrationsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := adapt.NewMigrations(newClient(t, memlock.New(nil)), "migrations", nil)

@@ -9,29 +9,31 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Mutex is a sync.Locker, for code that takes no other lock. Prefer Client.Do, which has a
-// ctx and errors. A Mutex may be used by several goroutines: one at a time holds it. Call
-// Lock and Unlock in pairs.
+// Mutex is a sync.Locker, for code that accepts nothing else. Prefer Client.Do, which has a
+// ctx and errors. Several goroutines may use a Mutex; one at a time holds it. Call Lock and
+// Unlock in pairs.
 type Mutex struct {
 	holds
-	ctx    context.Context // of the program
+	ctx    context.Context // ends with the program
 	onLoss func(err error)
 
 	lossMu sync.Mutex
 	stop   func() bool // ends the watch for a loss of the present lock
 }
 
-// MutexOptions configure a Mutex. Nil and the zero value are the defaults.
+// MutexOptions configure a Mutex. A nil *MutexOptions and the zero value mean the defaults.
 type MutexOptions struct {
-	// OnLoss is called once if the lock ends before Unlock, with the reason: by a goroutine
-	// of its own, or by Unlock if nobody noticed it before. The holder still works: OnLoss
-	// ends that, if need be by os.Exit. Default: Unlock panics with the reason.
+	// OnLoss is called once, with the reason, if the lock ends before Unlock: by a goroutine
+	// of its own, or by Unlock if the loss was not noticed before. The holder is still
+	// working: OnLoss must stop it, if need be with os.Exit. By default Unlock panics with
+	// the reason.
 	OnLoss func(err error)
-	// Lock are the options of each lock.
+	// Lock has the options of each lock.
 	Lock *holdfast.LockOptions
 }
 
-// NewMutex returns a Mutex of the resource. ctx ends with the program: see Lock.
+// NewMutex returns a Mutex that locks the resource. ctx is for the end of the program: see
+// Lock.
 func NewMutex(ctx context.Context, client *holdfast.Client, resource string, o *MutexOptions) *Mutex {
 	if o == nil {
 		o = new(MutexOptions)
@@ -39,10 +41,11 @@ func NewMutex(ctx context.Context, client *holdfast.Client, resource string, o *
 	return &Mutex{holds: holds{client: client, prefix: resource, lock: o.Lock}, ctx: ctx, onLoss: o.OnLoss}
 }
 
-// Lock acquires the lock. It waits as long as needed, and asks a store that does not
-// answer, or is holdfast.ErrUnusable, again, forever. Lock cannot return an error, and must
-// not return without the lock: it panics if the Mutex's ctx ends, if the Client is closed,
-// and for errors that asking again does not change, such as holdfast.ErrInvalid.
+// Lock acquires the lock. It waits as long as needed, and asks a store that does not answer,
+// or returns holdfast.ErrUnusable, again and again without an end. Lock cannot return an
+// error, and must not return without the lock: it panics if the ctx of the Mutex ends, if the
+// Client is closed, and after errors for which a retry is useless, such as
+// holdfast.ErrInvalid.
 func (m *Mutex) Lock() {
 	pauses := patient()
 	mine, err := m.acquire(m.ctx, "", true)
@@ -64,9 +67,9 @@ func (m *Mutex) Lock() {
 	m.lossMu.Unlock()
 }
 
-// Unlock releases the lock. It panics if the Mutex is not locked, and, unless there is an
-// OnLoss, if the lock was lost or ended otherwise since Lock: what was done meanwhile was
-// not protected. If the store does not confirm the release, the lock ends by itself.
+// Unlock releases the lock. It panics if the Mutex is not locked. Without OnLoss it also
+// panics if the lock was lost, or ended otherwise, since Lock: the work since then was not
+// protected. If the store does not confirm the release, the lock expires.
 func (m *Mutex) Unlock() {
 	mine, h, err := m.find("unlock", "")
 	if err != nil {
@@ -89,7 +92,7 @@ func (m *Mutex) Unlock() {
 	}
 }
 
-// unwatch ends the watch for a loss, and reports whether it had not seen one.
+// unwatch ends the watch for a loss, and reports whether it had seen none.
 func (m *Mutex) unwatch() bool {
 	m.lossMu.Lock()
 	defer m.lossMu.Unlock()
@@ -98,8 +101,8 @@ func (m *Mutex) unwatch() bool {
 	return stop != nil && stop()
 }
 
-// Hold returns the hold of the present lock, with its token and its ctx, or nil if the
-// Mutex is not locked. Only the caller that has locked it knows whose hold that is.
+// Hold returns the hold of the present lock, with its token and its context, or nil if the
+// Mutex is not locked. Only the caller that has locked the Mutex can know whose hold that is.
 func (m *Mutex) Hold() *holdfast.Hold {
 	_, h, err := m.find("hold", "")
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 
 var _ sync.Locker = (*adapt.Mutex)(nil)
 
-// panicked returns what the function panics with, as an error.
+// panicked calls f and returns the error that it panics with.
 func panicked(t *testing.T, f func()) (err error) {
 	t.Helper()
 	defer func() {
 		t.Helper()
 		var ok bool
 		if err, ok = recover().(error); !ok {
-			t.Error("it did not panic with an error")
+			t.Error("the panic value is not an error")
 		}
 	}()
 	f()
@@ -39,10 +39,10 @@ func TestMutex(t *testing.T) {
 				for range 10 {
 					m.Lock()
 					if !inside.TryLock() {
-						t.Error("two at once")
+						t.Error("two callers hold the lock")
 					}
 					if m.Hold().Token() == 0 {
-						t.Error("no token")
+						t.Error("the hold has no token")
 					}
 					time.Sleep(time.Minute)
 					inside.Unlock()
@@ -52,7 +52,7 @@ func TestMutex(t *testing.T) {
 		}
 		all.Wait()
 		if a.Hold() != nil {
-			t.Error("it has a hold, and is not locked")
+			t.Error("Hold returned a hold of an unlocked Mutex")
 		}
 	})
 }
@@ -66,18 +66,18 @@ func TestMutexIsLost(t *testing.T) {
 		seize(t, others, "m")
 		lost(t, ctx)
 		next := make(chan struct{})
-		go func() { // in this process it waits for the one that lost the lock
+		go func() { // in this process it waits for the goroutine that lost the lock
 			m.Lock()
 			close(next)
 		}()
 		time.Sleep(time.Minute)
 		if !free(t, others, "m") {
-			t.Error("the next caller has the lock beside the one that lost it")
+			t.Error("the next caller has the lock before the caller that lost it called Unlock")
 		}
 		is(t, panicked(t, m.Unlock), holdfast.ErrForced)
 		<-next
 		if free(t, others, "m") {
-			t.Error("Unlock of the lost lock hit the next one")
+			t.Error("Unlock of the lost lock released the next one")
 		}
 		m.Unlock()
 	})
@@ -112,7 +112,7 @@ func TestMutexWithoutTheStore(t *testing.T) {
 		time.AfterFunc(time.Hour, func() { cut(false) })
 		m.Lock()
 		cut(true)
-		m.Unlock() // it ends by itself
+		m.Unlock() // it expires
 		cut(false)
 	})
 }
@@ -136,7 +136,7 @@ func TestMutexCannotLock(t *testing.T) {
 	})
 }
 
-// Code that waits in a sync.Cond gives the lock up meanwhile.
+// Code that waits with a sync.Cond releases the lock while it waits.
 func TestMutexOfACond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others := pair(t)
@@ -150,7 +150,7 @@ func TestMutexOfACond(t *testing.T) {
 		}()
 		synctest.Wait()
 		if !free(t, others, "m") {
-			t.Error("it is locked while it waits")
+			t.Error("the Mutex is locked during Cond.Wait")
 		}
 		cond.Signal()
 		<-done

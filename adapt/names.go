@@ -8,21 +8,21 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Names are locks by name. They are certmagic's Locker, TryLocker and LockLeaseRenewer,
-// for a certmagic.Storage. One caller at a time in this process has a name, from Lock
-// until Unlock. All methods may be called concurrently.
+// Names are locks by name. They implement certmagic's Locker, TryLocker and LockLeaseRenewer,
+// for a certmagic.Storage. In this process one caller at a time has a name, from Lock until
+// Unlock. All methods may be called concurrently.
 type Names struct{ holds }
 
-// NamesOptions configure Names. Nil and the zero value are the defaults.
+// NamesOptions configure Names. A nil *NamesOptions and the zero value mean the defaults.
 type NamesOptions struct {
-	// Prefix goes before each name: the rest of the store may have resources of the same
-	// name. Default: none.
+	// Prefix is put before each name, because the store may have other resources with the
+	// same name. The default is none.
 	Prefix string
-	// Lock are the options of each lock.
+	// Lock has the options of each lock.
 	Lock *holdfast.LockOptions
 }
 
-// NewNames returns Names whose locks the Client holds.
+// NewNames returns Names that use the Client.
 func NewNames(client *holdfast.Client, o *NamesOptions) *Names {
 	if o == nil {
 		o = new(NamesOptions)
@@ -30,17 +30,17 @@ func NewNames(client *holdfast.Client, o *NamesOptions) *Names {
 	return &Names{holds{client: client, prefix: o.Prefix, lock: o.Lock}}
 }
 
-// Lock acquires the lock of the name. It waits until ctx ends, or the Client is closed. If
-// the store does not answer, Lock retries for about one TTL, at most 30 s.
+// Lock acquires the lock of the name. It waits until ctx ends or the Client is closed. If the
+// store does not answer, Lock retries for about one TTL, at most 30 s.
 func (n *Names) Lock(ctx context.Context, name string) error {
 	_, err := n.acquire(ctx, name, true)
 	return err
 }
 
-// TryLock acquires the lock of the name if it is free, and reports whether it did. It
-// returns false also while a caller in this process waits for the name in Lock, whether the
-// store answers or not. An error means that nobody in this process has or wants the name,
-// and that the store did not say whether another process has it. It takes 5 s at most.
+// TryLock acquires the lock of the name if it is free, and reports whether it has. It also
+// returns false while a caller in this process waits for the name in Lock, whether the store
+// answers or not. An error means that no caller in this process has or wants the name, and
+// that the store did not say whether another process has it. TryLock takes at most 5 s.
 func (n *Names) TryLock(ctx context.Context, name string) (bool, error) {
 	_, err := n.acquire(ctx, name, false)
 	if errors.Is(err, holdfast.ErrHeld) {
@@ -49,8 +49,8 @@ func (n *Names) TryLock(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Unlock releases the lock of the name. Like Hold.Unlock it uses only the values of ctx.
-// If the lock was lost, Unlock returns the *holdfast.LostError and touches no lock of
+// Unlock releases the lock of the name. Like Hold.Unlock it uses only the values of ctx. If
+// the lock was lost, Unlock returns the *holdfast.LostError and does not affect the lock of
 // another holder. If no caller has the name, it returns ErrNotHeld.
 func (n *Names) Unlock(ctx context.Context, name string) error {
 	mine, _, err := n.find("unlock", name)
@@ -60,15 +60,15 @@ func (n *Names) Unlock(ctx context.Context, name string) error {
 	return n.release(ctx, mine)
 }
 
-// RenewLockLease confirms that the lock of the name is held. The Client renews it all the
-// time, so RenewLockLease leaves its TTL as it is, except with LockOptions.NoKeepAlive: it
-// then makes the lock live for d. With a TTL of d, which is up to six hours in certmagic, a
-// process that is killed would block all others for that long.
+// RenewLockLease confirms that the lock of the name is held. The Client renews the lock
+// anyway, so RenewLockLease does not change its TTL: with a TTL of d, which is up to six
+// hours in certmagic, a killed process would block all others for that long. Only with
+// LockOptions.NoKeepAlive does it renew the lock, for d.
 //
-// If the lock was lost, RenewLockLease returns the *holdfast.LostError once: certmagic then
-// ends that attempt. certmagic calls it again before the next attempt, and RenewLockLease
-// then tries to acquire the lock again, without waiting. So the attempts go on when the
-// store can be reached again, and only if no other process makes them.
+// If the lock was lost, RenewLockLease returns the *holdfast.LostError once. certmagic then
+// ends the attempt, and calls RenewLockLease again before the next one. RenewLockLease then
+// tries to acquire the lock again, without waiting. So the attempts continue when the store
+// can be reached again, but only if no other process makes them.
 func (n *Names) RenewLockLease(ctx context.Context, name string, d time.Duration) error {
 	l, h, err := n.find("renew", name)
 	if err != nil {
@@ -80,7 +80,7 @@ func (n *Names) RenewLockLease(ctx context.Context, name string, d time.Duration
 		}
 		return n.again(ctx, l, h)
 	}
-	var ttl time.Duration // as it is
+	var ttl time.Duration // 0: unchanged
 	if n.lock != nil && n.lock.NoKeepAlive {
 		ttl = d
 	}
@@ -93,7 +93,7 @@ func (n *Names) RenewLockLease(ctx context.Context, name string, d time.Duration
 	return nil
 }
 
-// tell reports whether the loss of the hold is to be reported: once.
+// tell reports whether the loss of the hold is to be reported, which is once.
 func (n *Names) tell(l *held, h *holdfast.Hold) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,8 +104,8 @@ func (n *Names) tell(l *held, h *holdfast.Hold) bool {
 	return true
 }
 
-// again acquires a lock whose hold was lost. The turn lasts until it is clear whose hold that
-// is: it would keep the next caller with the same lock ID from the lock.
+// again acquires a lock whose hold was lost. It keeps the turn until it is clear who has the
+// new hold: the hold would block the next caller with the same lock ID.
 func (n *Names) again(ctx context.Context, l *held, lost *holdfast.Hold) error {
 	n.mu.Lock()
 	if n.named[l.name] != l {
@@ -128,13 +128,13 @@ func (n *Names) again(ctx context.Context, l *held, lost *holdfast.Hold) error {
 	if taken {
 		return nil
 	}
-	// Meanwhile the caller has released it, or another call has acquired it.
+	// The caller has released the name, or another call has acquired the lock.
 	return errors.Join(n.notHeld("renew", l.name), h.Unlock(ctx))
 }
 
-// Bind returns a copy of ctx that ends also when the lock of the name does. Call the
-// CancelFunc when the work is done. If no caller has the name, the copy has ended, with
-// cause ErrNotHeld.
+// Bind returns a context derived from ctx that also ends when the lock of the name does. Call
+// the CancelFunc when the work is done. If no caller has the name, the context has ended,
+// with the cause ErrNotHeld.
 func (n *Names) Bind(ctx context.Context, name string) (context.Context, context.CancelFunc) {
 	_, h, err := n.find("bind", name)
 	if err != nil {

@@ -60,15 +60,15 @@ func TestTryLockOfANameThatIsWanted(t *testing.T) {
 			t.Errorf("%v, error %v", ok, err)
 		}
 		if err := <-ended; err == nil {
-			t.Error("it is locked without the store")
+			t.Error("the store does not have the lock")
 		}
 		if ok, err := n.TryLock(t.Context(), "a"); ok || err == nil {
-			t.Errorf("%v, error %v, and nobody has it", ok, err)
+			t.Errorf("TryLock returned %v, %v although no caller has the name", ok, err)
 		}
 	})
 }
 
-// Many goroutines of two processes, and each name is one goroutine's at a time.
+// Many goroutines of two processes: each name belongs to one goroutine at a time.
 func TestNamesOfMany(t *testing.T) {
 	mine, others := pair(t)
 	var all sync.WaitGroup
@@ -87,7 +87,7 @@ func TestNamesOfMany(t *testing.T) {
 							return
 						}
 						if !mu.TryLock() {
-							t.Error("two at once")
+							t.Error("two callers have the name")
 						}
 						mu.Unlock()
 						if err := names.Unlock(t.Context(), name); err != nil {
@@ -101,9 +101,9 @@ func TestNamesOfMany(t *testing.T) {
 	all.Wait()
 }
 
-// A lock that was lost is reported by the renewal, the bound ctx and Unlock, and the next
-// holder keeps its own: another process, and a goroutine of the same one, which waits
-// until the caller that lost it has returned.
+// RenewLockLease, the bound ctx and Unlock report a lost lock, and the next holder keeps its
+// own: another process, or a goroutine of the same process, which waits until the caller that
+// lost the lock has called Unlock.
 func TestNamesLoseALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others := pair(t)
@@ -128,7 +128,7 @@ func TestNamesLoseALock(t *testing.T) {
 		is(t, here.Unlock(t.Context(), "a"), holdfast.ErrLost)
 		is(t, <-granted, nil)
 		if free(t, others, "a") {
-			t.Error("Unlock of the lost lock hit the next one")
+			t.Error("Unlock of the lost lock released the next one")
 		}
 		is(t, here.Unlock(t.Context(), "a"), nil)
 
@@ -153,16 +153,16 @@ func TestRenewLockLease(t *testing.T) {
 		time.Sleep(time.Second)
 		is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
 		if got := left(t, others); got != holdfast.DefaultTTL {
-			t.Errorf("%v left: a process that is killed blocks the others for that long", got)
+			t.Errorf("%v left: a killed process would block the others for that long", got)
 		}
 	})
-	inBubble(t, "extends what nothing renews", func(t *testing.T) {
+	inBubble(t, "extends locks with NoKeepAlive", func(t *testing.T) {
 		mine, others := pair(t)
 		n := adapt.NewNames(mine, &adapt.NamesOptions{Lock: &holdfast.LockOptions{NoKeepAlive: true}})
 		is(t, n.Lock(t.Context(), "a"), nil)
 		is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
 		if got := left(t, others); got != 6*time.Hour {
-			t.Errorf("%v left", got)
+			t.Errorf("the lock has %v left", got)
 		}
 	})
 	// certmagic repeats an attempt whose renewal failed, for up to 30 days.
@@ -173,17 +173,17 @@ func TestRenewLockLease(t *testing.T) {
 		seize(t, others, "a")
 		next, err := others.Lock(t.Context(), "a", nil)
 		is(t, err, nil)
-		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrLost) // the renewal finds it
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrLost) // the renewal notices the loss
 		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrHeld)
 		is(t, next.Unlock(t.Context()), nil)
 		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
 		if free(t, others, "a") {
-			t.Error("it is renewed, and not held")
+			t.Error("RenewLockLease succeeded without the lock")
 		}
 		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
 		is(t, n.Unlock(t.Context(), "a"), nil)
 		if !free(t, others, "a") {
-			t.Error("it is held after Unlock")
+			t.Error("the name is locked after Unlock")
 		}
 	})
 	inBubble(t, "after a loss of its own accord", func(t *testing.T) {
@@ -205,13 +205,13 @@ func TestRenewLockLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
 		if free(t, others, "a") {
-			t.Error("it is renewed, and not held")
+			t.Error("RenewLockLease succeeded without the lock")
 		}
 	})
 }
 
-// A RenewLockLease that acquires the lock again while Unlock gives the name up does not keep
-// the next caller from it, even one with the same lock ID.
+// A RenewLockLease that acquires the lock again while Unlock gives the name up does not block
+// the next caller, even with the same lock ID.
 func TestRenewLockLeaseAndUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, others, set := failing(t)

@@ -26,11 +26,10 @@ var (
 	programsSeed = flag.Uint64("programs.seed", 0, "the one program that TestPrograms runs; 0: random ones")
 )
 
-// TestPrograms runs random programs: goroutines of several processes use all adapters for
-// the same resources, with functions that fail, panic, wait or ignore their ctx, on bad
-// networks, while processes restart and an operator releases locks by force. A judge in the
-// store sees each grant. The seed chooses what happens; in which order goroutines run is the
-// machine's choice.
+// TestPrograms runs random programs: goroutines of several processes use all adapters for the
+// same resources, with functions that fail, panic, wait or ignore their ctx, on bad networks,
+// while processes restart and an operator releases locks by force. A judge in the store sees
+// each grant. The seed decides what happens, but not the order in which goroutines run.
 func TestPrograms(t *testing.T) {
 	if *programsSeed != 0 {
 		t.Log(program(t, *programsSeed), "runs")
@@ -50,11 +49,11 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// program runs one and returns how often a function ran under a lock.
+// program runs one program and returns how often a function ran under a lock.
 func program(t *testing.T, seed uint64) (runs int) {
-	defer func() { // synctest.Test does not return to a test that failed
+	defer func() { // synctest.Test does not return to a failed test
 		if t.Failed() {
-			t.Errorf("to try that again: -programs.seed=%d", seed)
+			t.Errorf("to repeat it: -programs.seed=%d", seed)
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,13 +90,13 @@ func program(t *testing.T, seed uint64) (runs int) {
 			}
 		})
 		all.Wait()
-		time.Sleep(10 * time.Second) // campaigns of Electors that nobody waits for
+		time.Sleep(10 * time.Second) // abandoned campaigns of Electors
 		for _, p := range processes {
 			p.calm.Store(true)
 			p.mustGetAll(operator)
 			p.now.Load().close()
 		}
-		time.Sleep(4 * time.Minute) // requests that are late, AtLeast and TTLs
+		time.Sleep(4 * time.Minute) // late requests, AtLeast and TTLs
 		for s, err := range j.List(t.Context(), driver.Filter{}) {
 			t.Errorf("in the end the store has %+v, error %v", s, err)
 		}
@@ -112,10 +111,10 @@ func upTo(rnd *rand.Rand, d time.Duration) time.Duration {
 
 func pick[T any](rnd *rand.Rand, of []T) T { return of[rnd.IntN(len(of))] }
 
-// resources are what all adapters use. Only "elected" has an Elector, which keeps it.
+// resources are used by all adapters. Only "elected" has an Elector, which keeps it.
 var resources = []string{"a", "a", "b", "b", "elected"}
 
-// judge is a store that judges what it grants by the runs that go on.
+// judge is a store that judges its grants by the running functions.
 type judge struct {
 	*memlock.Store
 	t *testing.T
@@ -123,16 +122,16 @@ type judge struct {
 	mu      sync.Mutex
 	of      map[string]*record          // by resource
 	evicted map[driver.HoldID]time.Time // holds that were released by force
-	count   int                         // of runs
+	count   int                         // number of runs
 }
 
-// record is what is known of a resource.
+// record is what the judge knows about a resource.
 type record struct {
-	runs    []*run // that have not returned
+	runs    []*run // runs that have not returned
 	token   uint64 // of the last grant
 	granted time.Time
 	forced  time.Time // when it was last released by force
-	blocked time.Time // until then by AtLeast
+	blocked time.Time // until when AtLeast blocks it
 }
 
 // run is a call of a function under a lock.
@@ -147,7 +146,7 @@ func (r *run) String() string {
 	return fmt.Sprintf("the run of %s with token %d", r.s.kind.name, r.hold.Token())
 }
 
-// believes reports whether the run may take the lock for its own.
+// believes reports whether the run may believe that it has the lock.
 func (r *run) believes() bool { return r.ctx.Err() == nil || r.hold.Context().Err() == nil }
 
 // closing reports whether Close keeps the lock for the run.
@@ -157,7 +156,6 @@ func (r *run) closing() bool {
 		errors.Is(context.Cause(r.hold.Context()), holdfast.ErrClosed)
 }
 
-// Acquire implements driver.Store.
 func (j *judge) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -172,7 +170,6 @@ func (j *judge) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return g, err
 }
 
-// Release implements driver.Store.
 func (j *judge) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -184,7 +181,7 @@ func (j *judge) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return j.Store.Release(ctx, qs)
 }
 
-// check fails if the lock of a run was granted again. j.mu is held.
+// check fails if the lock of a running function was granted again. j.mu is held.
 func (j *judge) check(resource string) {
 	for _, r := range j.of[resource].runs {
 		if r.hold.Token() >= j.of[resource].token {
@@ -224,7 +221,7 @@ func (j *judge) end(r *run) {
 	of.runs = slices.DeleteFunc(of.runs, func(other *run) bool { return other == r })
 }
 
-// block notes that the resource is locked for AtLeast from the start of a run that is over.
+// block notes that AtLeast keeps the resource locked, from the start of an ended run.
 func (j *judge) block(r *run) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -238,13 +235,13 @@ func (j *judge) block(r *run) {
 	}
 }
 
-// process is one Client after another on a network.
+// process has one Client after another on a network.
 type process struct {
 	j     *judge
 	ctx   context.Context
 	store *drivertest.FaultStore
-	sound bool        // nothing happens to its requests
-	calm  atomic.Bool // nothing happens to them any more
+	sound bool        // its requests have no faults
+	calm  atomic.Bool // its requests have no more faults
 	now   atomic.Pointer[instance]
 }
 
@@ -279,7 +276,7 @@ func (p *process) network(rnd *rand.Rand) func(drivertest.Call) drivertest.Fault
 	}
 }
 
-// after returns a channel that is closed when the time has passed.
+// after returns a channel that is closed after d.
 func after(d time.Duration) <-chan struct{} {
 	ch := make(chan struct{})
 	time.AfterFunc(d, func() { close(ch) })
@@ -343,8 +340,8 @@ func (in *instance) close() bool {
 	return true
 }
 
-// mustGetAll fails unless the process gets each lock now that its network is sound: nothing
-// that came before keeps it.
+// mustGetAll fails unless the process, whose network works now, gets each lock: nothing
+// earlier may block it.
 func (p *process) mustGetAll(operator *holdfast.Client) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 10*time.Minute)
 	defer cancel()
@@ -355,7 +352,7 @@ func (p *process) mustGetAll(operator *holdfast.Client) {
 	}
 	_, err := operator.Admin().ForceRelease(ctx, "elected", holdfast.HoldID{})
 	is(t, err, nil)
-	time.Sleep(30 * time.Second) // it has noticed
+	time.Sleep(30 * time.Second) // it has noticed by then
 	for err := in.elector.IsLeader(ctx); err != nil; err = in.elector.IsLeader(ctx) {
 		if ctx.Err() != nil {
 			t.Errorf("it is not elected: %v", err)
@@ -366,7 +363,7 @@ func (p *process) mustGetAll(operator *holdfast.Client) {
 	is(t, in.elector.Task(func(ctx context.Context) error { return ctx.Err() })(ctx), nil)
 }
 
-// step is a pause and one use of an adapter, or the restart of the process.
+// step is a pause and one use of an adapter, or a restart of the process.
 func (p *process) step(rnd *rand.Rand) {
 	time.Sleep(upTo(rnd, 2*time.Second))
 	in := p.now.Load()
@@ -402,15 +399,15 @@ type session struct {
 	began    time.Time
 	returned time.Time
 
-	extends bool      // the lock is to last for AtLeast
+	extends bool      // AtLeast is to extend the lock
 	run     *run      // the last one
-	ended   time.Time // when it did
+	ended   time.Time // when it ended
 	cause   error     // why its lock had ended before
-	failed  error     // what it returned
-	thrown  any       // what it panicked with
+	failed  error     // the error that it returned
+	thrown  any       // the value that it panicked with
 
 	mu   sync.Mutex
-	errs []error // that the adapter returned or reported
+	errs []error // returned or reported by the adapter
 }
 
 func (s *session) report(err error) {
@@ -448,7 +445,7 @@ var kinds = []kind{
 		defer func() {
 			s.report(lock.Unlock(s.ctx))
 			s.returned = time.Now()
-			time.Sleep(upTo(s.rnd, 3*time.Second)) // another may have it by then
+			time.Sleep(upTo(s.rnd, 3*time.Second)) // another caller may have it by then
 			is(s.j.t, lock.Unlock(s.ctx), adapt.ErrNotHeld)
 		}()
 		return s.locker.Task(s.resource, s.work)(s.ctx)
@@ -484,7 +481,7 @@ var kinds = []kind{
 		return s.underName()
 	}},
 	{"Mutex", true, false, func(s *session) error {
-		s.ctx = s.process.ctx // that of the Mutex
+		s.ctx = s.process.ctx // the ctx of the Mutex
 		m := s.mutexes[s.resource]
 		if err := recovered(m.Lock); err != nil {
 			s.mustBeOver("Lock", err)
@@ -522,13 +519,13 @@ func recovered(f func()) (err error) {
 	return nil
 }
 
-// underName is what a caller does that has the name, while another goroutine renews it too.
+// underName is the work of a caller that has the name, while another goroutine renews it.
 func (s *session) underName() error {
 	var beside sync.WaitGroup
 	stop := make(chan struct{})
 	renew := func() {
 		err := s.names.RenewLockLease(s.ctx, s.resource, time.Hour)
-		if !errors.Is(err, adapt.ErrNotHeld) && !errors.Is(err, holdfast.ErrReleased) { // else it has been unlocked, or the other has it
+		if !errors.Is(err, adapt.ErrNotHeld) && !errors.Is(err, holdfast.ErrReleased) { // otherwise it was unlocked, or the other has it
 			s.report(err)
 		}
 	}
@@ -600,7 +597,7 @@ func (s *session) work(ctx context.Context) error {
 	return nil
 }
 
-// nested asks for the lock again with the ctx of the lock: that never waits for itself.
+// nested asks for the lock again with the ctx of the lock, which never waits for itself.
 func (s *session) nested(ctx context.Context) {
 	began := time.Now()
 	err := s.names.Lock(ctx, s.resource)
@@ -612,7 +609,7 @@ func (s *session) nested(ctx context.Context) {
 	}
 }
 
-// verdict judges what came of the session.
+// verdict judges the result of the session.
 func (s *session) verdict() {
 	if s.returned.IsZero() {
 		s.returned = time.Now()
@@ -641,8 +638,8 @@ func (s *session) verdict() {
 		s.j.block(s.run)
 	}
 
-	// The release takes 5 s. What waits ends with its ctx or with its Client; what locks for
-	// AtLeast takes 5 s for that then, and releases twice.
+	// The release takes 5 s. Waits end with their ctx or their Client; AtLeast then takes 5 s
+	// and a second release.
 	over, _ := s.ctx.Deadline()
 	if closed := s.closed.Load(); closed != nil && closed.Before(over) {
 		over = *closed
@@ -660,7 +657,7 @@ func (s *session) verdict() {
 	}
 }
 
-// expected reports whether the error may come of a session.
+// expected reports whether a session may have that error.
 func (s *session) expected(err error) bool {
 	is := func(of ...error) bool {
 		return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })

@@ -11,13 +11,13 @@ import (
 )
 
 // turn is the right to use a resource of a Client in this process. One caller at a time has
-// it: from before it asks for the lock until its function has returned, or it has released
-// the lock, even if the lock was lost meanwhile. So a caller that has not noticed a loss
-// never runs beside the next one.
+// it: from before it asks for the lock until its function has returned or it has released the
+// lock, even if the lock was lost in between. So a caller that has not noticed a loss never
+// runs beside the next one.
 type turn struct {
 	place
 	taken chan struct{} // has an element while a caller has the turn
-	users int           // callers that have the turn, or want it; guarded by turns.mu
+	users int           // callers that have or want the turn; guarded by turns.mu
 }
 
 // place is a resource of a Client.
@@ -26,14 +26,14 @@ type place struct {
 	resource string
 }
 
-// turns has the turns that callers have or want, of all adapters.
+// turns has the turns that callers of all adapters have or want.
 var turns = struct {
 	mu sync.Mutex // not held across I/O or waits
 	of map[place]*turn
 }{of: make(map[place]*turn)}
 
-// takeTurn takes the turn, which the caller ends. With wait, it waits until ctx ends or the
-// Client is closed. Else it fails with a busyError if another caller has the turn.
+// takeTurn takes the turn, which the caller must end. With wait it waits until ctx ends or
+// the Client is closed. Otherwise it fails with a busyError if another caller has the turn.
 func takeTurn(ctx context.Context, client *holdfast.Client, resource string, wait bool) (*turn, error) {
 	at := place{client, resource}
 	turns.mu.Lock()
@@ -61,7 +61,7 @@ func (t *turn) take(ctx context.Context, wait bool) error {
 		return busyError{t.resource}
 	}
 	select {
-	case t.taken <- struct{}{}: // in the order in which they came
+	case t.taken <- struct{}{}: // callers get it in the order in which they came
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w; %w", busyError{t.resource}, foreign.CtxError(ctx))
@@ -70,7 +70,7 @@ func (t *turn) take(ctx context.Context, wait bool) error {
 	}
 }
 
-// isOf reports whether the caller would wait for itself: it works under the lock.
+// isOf reports whether the caller works under the lock, so that it would wait for itself.
 func (t *turn) isOf(ctx context.Context) bool {
 	for h := range holdfast.HoldsOf(ctx) {
 		if h.Client() == t.client && h.Resource() == t.resource && h.Left() > 0 {
@@ -80,7 +80,7 @@ func (t *turn) isOf(ctx context.Context) bool {
 	return false
 }
 
-// end lets the next caller have the turn.
+// end passes the turn to the next caller.
 func (t *turn) end() {
 	<-t.taken
 	t.leave()
@@ -94,7 +94,7 @@ func (t *turn) leave() {
 	}
 }
 
-// busyError says that another caller has the turn. It is holdfast.ErrHeld.
+// busyError means that another caller has the turn. It matches holdfast.ErrHeld.
 type busyError struct{ resource string }
 
 func (e busyError) Error() string {
@@ -103,8 +103,8 @@ func (e busyError) Error() string {
 
 func (busyError) Is(target error) bool { return target == holdfast.ErrHeld }
 
-// lockInTurn takes the turn and acquires the lock. With wait it waits until ctx ends; else
-// it answers within answerLimit.
+// lockInTurn takes the turn and acquires the lock. With wait it waits until ctx ends;
+// otherwise it takes at most answerLimit.
 func lockInTurn(ctx context.Context, client *holdfast.Client, resource string, o *holdfast.LockOptions, wait bool) (*turn, *holdfast.Hold, error) {
 	t, err := takeTurn(ctx, client, resource, wait)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/adapt"
 )
 
-// An adapter runs fn once under the lock of "r". It returns an error if it does not run it.
+// adapter runs fn once under the lock of "r". It returns an error if it does not call fn.
 type adapter func(ctx context.Context, c *holdfast.Client, fn func()) error
 
-// waiting are the adapters that wait for the lock, and skipping those that do not.
+// waiting has the adapters that wait for the lock, and skipping the others.
 var (
 	waiting = map[string]adapter{
 		"Lead": func(ctx context.Context, c *holdfast.Client, fn func()) error {
@@ -86,8 +86,8 @@ var (
 	}
 )
 
-// A function that ignores the loss of its lock runs beside no other one in its process,
-// whichever adapter runs that.
+// A function that ignores the loss of its lock runs beside no other function in its process,
+// whichever adapter calls that.
 func TestTurns(t *testing.T) {
 	all := maps.Clone(waiting)
 	maps.Copy(all, skipping)
@@ -98,7 +98,7 @@ func TestTurns(t *testing.T) {
 				running, runs := 0, 0
 				fn := func() {
 					if running++; running > 1 {
-						t.Error("two run at once")
+						t.Error("two functions run at once")
 					}
 					runs++
 					time.Sleep(3 * time.Minute)
@@ -118,7 +118,7 @@ func TestTurns(t *testing.T) {
 				if waiting[second] != nil {
 					is(t, err, nil)
 					if runs != 2 {
-						t.Errorf("%d runs", runs)
+						t.Errorf("there were %d runs", runs)
 					}
 					return
 				}
@@ -129,20 +129,20 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Those that wait in their process end with their ctx, and with the Client.
+// Waits within the process end with their ctx and with the Client.
 func TestTurnsEnd(t *testing.T) {
 	for name, lock := range waiting {
 		inBubble(t, name, func(t *testing.T) {
 			mine, _ := pair(t)
-			never := func() { t.Error("it ran beside another") }
+			never := func() { t.Error("the function ran beside another one") }
 			n := adapt.NewNames(mine, nil)
 			is(t, n.Lock(t.Context(), "r"), nil)
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, holdfast.ErrLost) // of another lock
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, holdfast.ErrLost) // another lock's loss
 			defer cancel()
 			err := lock(ctx, mine, never)
 			is(t, err, context.DeadlineExceeded)
 			if errors.Is(err, holdfast.ErrLost) || !strings.Contains(err.Error(), holdfast.ErrLost.Error()) {
-				t.Errorf("got error %v, which is to tell the cause and not to be it", err)
+				t.Errorf("error %v does not have the cause in its text, or matches it", err)
 			}
 			is(t, err, holdfast.ErrHeld)
 
@@ -153,7 +153,7 @@ func TestTurnsEnd(t *testing.T) {
 			is(t, mine.Close(), nil)
 			is(t, <-ended, holdfast.ErrClosed)
 			if took := time.Since(began); took != 0 {
-				t.Errorf("it waited for %v after Close", took)
+				t.Errorf("the caller waited for %v after Close", took)
 			}
 			is(t, n.Unlock(t.Context(), "r"), holdfast.ErrClosed)
 		})
@@ -165,7 +165,7 @@ func TestTurnWithinATurn(t *testing.T) {
 	mine, _ := pair(t)
 	for name, lock := range waiting {
 		err := adapt.NewMigrations(mine, "r", nil).Migrate(t.Context(), func(ctx context.Context) error {
-			return lock(ctx, mine, func() { t.Errorf("%s ran", name) })
+			return lock(ctx, mine, func() { t.Errorf("%s called its function", name) })
 		})
 		is(t, err, holdfast.ErrHeld)
 		err = adapt.NewMigrations(mine, "r", nil).Migrate(t.Context(), func(ctx context.Context) error {
@@ -177,7 +177,7 @@ func TestTurnWithinATurn(t *testing.T) {
 	}
 }
 
-// Those that came first have their turn first.
+// Callers get the turn in the order in which they came.
 func TestTurnsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, _ := pair(t)
@@ -198,7 +198,7 @@ func TestTurnsInOrder(t *testing.T) {
 	})
 }
 
-// What waits out an outage ends with the Client as well, in an attempt or between two.
+// A wait during an outage also ends with the Client, in an attempt or between two.
 func TestPausesEnd(t *testing.T) {
 	for _, name := range []string{"Lead", "Mutex"} {
 		for at := range 60 {
@@ -206,7 +206,7 @@ func TestPausesEnd(t *testing.T) {
 				mine, _, cut := unreachable(t)
 				cut(true)
 				ended := make(chan error)
-				go func() { ended <- waiting[name](t.Context(), mine, func() { t.Error("it ran") }) }()
+				go func() { ended <- waiting[name](t.Context(), mine, func() { t.Error("the function ran") }) }()
 				time.Sleep(time.Duration(at) * time.Second)
 				began := time.Now()
 				go func() { _ = mine.Close() }()
