@@ -14,18 +14,19 @@ import (
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
-// service gets the files of customers behind a fence, and answers when the test wants it to.
+// service receives the files of customers behind a fence, and answers when the test wants it
+// to.
 type service struct {
 	t    *testing.T
 	url  string
 	mu   sync.Mutex
 	of   map[string]*customer
-	news chan struct{} // closed when a request has come
+	news chan struct{} // closed when a request arrives
 }
 
 type customer struct {
-	requests int           // that wait for an answer
-	answer   chan struct{} // closed: they need not
+	requests int           // requests that wait for an answer
+	answer   chan struct{} // closed: requests need not wait
 }
 
 func newService(t *testing.T, locks *holdfast.Client) *service {
@@ -47,7 +48,7 @@ func newService(t *testing.T, locks *holdfast.Client) *service {
 	return s
 }
 
-// customer returns that of the name. s.mu is held.
+// customer returns the customer with the name. s.mu is held.
 func (s *service) customer(name string) *customer {
 	if s.of[name] == nil {
 		s.of[name] = &customer{answer: make(chan struct{})}
@@ -81,7 +82,7 @@ func (s *service) put(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// busy waits for a request of the customer that waits for its answer.
+// busy waits until a request of the customer waits for its answer.
 func (s *service) busy(customer string) {
 	s.t.Helper()
 	for limit := time.After(patience); ; {
@@ -99,14 +100,14 @@ func (s *service) busy(customer string) {
 	}
 }
 
-// answer answers the customer's requests, from now on.
+// answer answers the customer's requests from now on.
 func (s *service) answer(customer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.customer(customer).answer)
 }
 
-// hold answers none of the customer's next requests until answer is called.
+// hold keeps the customer's next requests waiting until answer is called.
 func (s *service) hold(customer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	_ "github.com/holdfast-go/holdfast/sqlitelock" // also the driver for cut
+	_ "github.com/holdfast-go/holdfast/sqlitelock" // registers sqlite: URLs and the driver for cut
 )
 
-// One of two instances is killed while it sends a file, and the other takes over. Then that
-// one's locks meet all that its metrics tell of: at the end, one scrape shows them all.
+// One of two instances is killed while it sends a file, and the other takes over. After that
+// the locks of the other instance go through all the events that its metrics count: at the
+// end, one scrape has all metrics.
 func TestBatch(t *testing.T) {
 	inbox, file := t.TempDir(), filepath.Join(t.TempDir(), "locks.db")
 	locks, err := holdfast.Open(t.Context(), "sqlite:"+file, nil)
@@ -63,7 +64,8 @@ func TestBatch(t *testing.T) {
 	m.provoke(func() {
 		s.busy("acme")
 		p.signal(other, syscall.SIGSTOP)
-		// In vain if it was stopped in the middle of a change: nobody can write until it goes on.
+		// The Lock fails if the process was stopped during a change: nobody can write until it
+		// continues.
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		h, err := locks.Lock(ctx, "customers/acme", nil)
@@ -106,7 +108,7 @@ func TestBatch(t *testing.T) {
 	drop("beta/1")
 	s.busy("acme")
 	s.busy("beta")
-	drop("gamma/2") // waits: two customers at a time
+	drop("gamma/2") // it waits: two customers at a time
 	m.until(slices.Concat(documented(t), []string{
 		"holdfast_acquires_total{granted}", "holdfast_acquires_total{held}", "holdfast_acquires_total{unknown}",
 		"holdfast_renewals_total{renewed}", "holdfast_renewals_total{lost}", "holdfast_renewals_total{unknown}",
@@ -117,7 +119,7 @@ func TestBatch(t *testing.T) {
 		"holdfast_hold_duration_seconds{}", "holdfast_held{}", "holdfast_waiting{}", "holdfast_hold_left_seconds{}", "holdfast_hold_left_ratio{}",
 	})...)
 
-	// It finishes what it has begun, begins nothing, and leaves no lock behind.
+	// The instance finishes the started work, begins nothing, and leaves no lock behind.
 	p.signal(other, syscall.SIGTERM)
 	p.until(other, "ending after")
 	s.answer("acme")
@@ -135,7 +137,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// cut does something while nobody can write to the store.
+// cut calls do while nobody can write to the store.
 func cut(t *testing.T, file string, do func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")

@@ -1,4 +1,4 @@
-// Package examples has programs as users of Holdfast write them, one in each folder. Its
-// tests start two of each, kill the one that works, and see that the other goes on. The
-// program first, of the README, is just run.
+// Package examples has example programs, one in each folder. Its tests start two instances of
+// each, kill the working one, and check that the other takes over. The README shows the
+// program first, which is only run.
 package examples

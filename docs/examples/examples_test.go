@@ -19,7 +19,7 @@ import (
 // patience is how long an event may take on a busy machine.
 const patience = time.Minute
 
-// build builds the programs, once.
+// build builds the programs once.
 var build = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "holdfast-examples-")
 	if err != nil {
@@ -45,13 +45,13 @@ type pair struct {
 	both  [2]*exec.Cmd
 }
 
-// line is what an instance has logged. At its end, the text is empty.
+// line is a log line of an instance. At the end of the instance the text is empty.
 type line struct {
 	of   int
 	text string
 }
 
-// start starts two instances with the same arguments. They end with the test.
+// start starts two instances with the same arguments. The test ends them.
 func start(t *testing.T, program string, args ...string) *pair {
 	t.Helper()
 	t.Parallel()
@@ -90,8 +90,8 @@ func start(t *testing.T, program string, args ...string) *pair {
 	return p
 }
 
-// until waits for a line that contains the text, of the instance or, if that is negative,
-// of any. It returns whose line it is, and what follows the text.
+// until waits for a line that contains the text, of the given instance or, if that is
+// negative, of any. It returns the instance and the rest of the line.
 func (p *pair) until(of int, text string) (int, string) {
 	p.t.Helper()
 	for limit := time.After(patience); ; {
@@ -108,7 +108,7 @@ func (p *pair) until(of int, text string) (int, string) {
 	}
 }
 
-// kill kills an instance, and returns the other one.
+// kill kills an instance and returns the other one.
 func (p *pair) kill(i int) int {
 	p.t.Helper()
 	if err := p.both[i].Process.Kill(); err != nil {
@@ -117,7 +117,7 @@ func (p *pair) kill(i int) int {
 	return 1 - i
 }
 
-// signal sends an instance a signal.
+// signal sends a signal to an instance.
 func (p *pair) signal(i int, what syscall.Signal) {
 	p.t.Helper()
 	if err := p.both[i].Process.Signal(what); err != nil {
@@ -141,7 +141,7 @@ func (p *pair) ended(i int) {
 	}
 }
 
-// The program of the README does its work, each time.
+// The program of the README does its work each time.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	folder, err := build()
@@ -187,7 +187,8 @@ func TestCertificates(t *testing.T) {
 	p.end(other)
 }
 
-// One that was stopped while it made a certificate does not replace that of the next holder.
+// An instance that was stopped while it made a certificate does not replace the certificate
+// of the next holder.
 func TestCertificatesAfterAStop(t *testing.T) {
 	p := start(t, "certificates", "-name", "app.internal")
 	stopped, _ := p.until(-1, "asking for a certificate of app.internal")
@@ -224,7 +225,7 @@ func TestLeader(t *testing.T) {
 	p.end(other)
 }
 
-// answers waits until one of the instances answers with the status, and returns which.
+// answers waits until one of the instances answers with the status, and returns it.
 func (p *pair) answers(status int, addresses ...string) int {
 	p.t.Helper()
 	for limit := time.Now().Add(patience); time.Now().Before(limit); {

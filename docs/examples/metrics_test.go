@@ -16,13 +16,13 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// metrics are those of an instance.
+// metrics are the metrics of an instance.
 type metrics struct {
 	t   *testing.T
 	url string
 }
 
-// documented returns the names of all metrics in docs/observe.md, as Prometheus has them.
+// documented returns the names of all metrics in docs/observe.md, in Prometheus' form.
 func documented(t *testing.T) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("../observe.md")
@@ -38,8 +38,8 @@ func documented(t *testing.T) (names []string) {
 	return names
 }
 
-// scrape returns what is not 0: by name, and by name with the value of the label that is
-// not the group, as in holdfast_losses_total{forced}.
+// scrape returns the values that are not 0: by name, and by name and the value of the label
+// other than the group, as in holdfast_losses_total{forced}.
 func (m *metrics) scrape(ctx context.Context) map[string]bool {
 	m.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url, nil)
@@ -74,12 +74,12 @@ func (m *metrics) scrape(ctx context.Context) map[string]bool {
 	return found
 }
 
-// some reports whether the value is above 0; for a histogram, that of its sum.
+// some reports whether the value is above 0; for a histogram, its sum.
 func some(m *dto.Metric) bool {
 	return m.Counter.GetValue() > 0 || m.Gauge.GetValue() > 0 || m.Histogram.GetSampleSum() > 0
 }
 
-// until waits for a scrape that has all of these.
+// until waits for a scrape that has all given values.
 func (m *metrics) until(names ...string) {
 	m.t.Helper()
 	if missing := m.within(patience, names...); len(missing) > 0 {
@@ -87,7 +87,7 @@ func (m *metrics) until(names ...string) {
 	}
 }
 
-// provoke does something, and again until a scrape has all of these.
+// provoke calls do again and again until a scrape has all given values.
 func (m *metrics) provoke(do func(), names ...string) {
 	m.t.Helper()
 	for limit := time.Now().Add(patience); ; {
@@ -101,7 +101,7 @@ func (m *metrics) provoke(do func(), names ...string) {
 	}
 }
 
-// within returns what the last scrape within that time lacks.
+// within returns the given values that no scrape had within the given time.
 func (m *metrics) within(d time.Duration, names ...string) (missing []string) {
 	m.t.Helper()
 	for limit := time.Now().Add(d); ; {

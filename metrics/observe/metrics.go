@@ -1,43 +1,43 @@
-// Package observe turns what Holdfast's Clients do into samples of a fixed list of
-// metrics, for any system of metrics. It keeps no sums and exports nothing: package
-// otelholdfast does that for OpenTelemetry, promholdfast for Prometheus.
+// Package observe turns the events of Holdfast's Clients into samples of a fixed list of
+// metrics, for any metrics system. It adds nothing up and exports nothing: package
+// otelholdfast does that for OpenTelemetry, and promholdfast for Prometheus.
 //
-// docs/observe.md describes the metrics, and what to alert on.
+// docs/observe.md describes the metrics and alerts.
 package observe
 
 import "slices"
 
-// Kind is how the samples of a metric add up.
+// Kind is the way in which the samples of a metric add up.
 type Kind uint8
 
-// The kinds of metrics.
+// The values of Kind.
 const (
-	// Counter: the sum of the samples counts.
+	// Counter means that the sum of the samples counts.
 	Counter Kind = iota
-	// Histogram: how many samples fell into each bucket, and their sum.
+	// Histogram means that the number of samples in each bucket and their sum count.
 	Histogram
-	// Gauge: the last sample counts. Observer.Gauges returns them.
+	// Gauge means that the last sample counts. Observer.Gauges returns these samples.
 	Gauge
 )
 
 // Metric describes a metric.
 type Metric struct {
 	// Name has dots, as in OpenTelemetry: "holdfast.attempt.duration". In Prometheus it has
-	// underscores instead, and its unit as a suffix.
+	// underscores and the unit as a suffix.
 	Name string
 	Kind Kind
-	// Unit is "s", "1" for a fraction or, in braces, what is counted: "{hold}".
+	// Unit is "s", "1" for a fraction or, in braces, the counted thing, such as "{hold}".
 	Unit string
 	Help string
-	// Label is the name of its label, and Values are all that the label can have. "": it has
-	// none. A label GroupLabel is added if resources are grouped.
+	// Label is the name of its label, and Values has all values of that label. Label is "" if
+	// there is none. If resources are grouped, the metric also has the label GroupLabel.
 	Label  string
 	Values []string
-	// Bounds are the upper bounds of a histogram's buckets, in its unit.
+	// Bounds has the upper bounds of a histogram's buckets, in its unit.
 	Bounds []float64
 }
 
-// GroupLabel is the name of the label for what Options.Group returns.
+// GroupLabel is the name of the label for the results of Options.Group.
 const GroupLabel = "group"
 
 // The names of the metrics.

@@ -14,18 +14,19 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Options configure an Observer. Nil and the zero value are the defaults.
+// Options configure an Observer. A nil *Options and the zero value mean the defaults.
 type Options struct {
-	// Group names the group of a resource, which becomes a label of each metric. There
-	// should be few of them: each costs some sixty time series. Return the first part of
-	// names with slashes, for example; return the resource itself only if there are few. It
-	// may be called concurrently. Default: nothing of a resource's name is in any label.
+	// Group returns the group of a resource, which becomes a label of each metric. There
+	// should be few groups: each costs about sixty time series. For names with slashes return
+	// the first part, for example; return the resource itself only if there are few
+	// resources. Group may be called concurrently. By default no label has any part of a
+	// resource's name.
 	Group func(resource string) string
 }
 
 // Sample is one value of a metric.
 type Sample struct {
-	Metric string // its name
+	Metric string // the name of the metric
 	Label  string // the value of Metric.Label
 	Group  string // of the resource
 	Value  float64
@@ -38,13 +39,13 @@ type Observer struct {
 
 	mu      sync.Mutex
 	clients map[weak.Pointer[holdfast.Client]]bool
-	groups  map[string]bool // seen
+	groups  map[string]bool // the groups seen so far
 }
 
 // New returns an Observer that calls record for each sample of a counter or histogram, with
-// the ctx of the caller of Lock: maybe concurrently, but never for the locks of one Client.
-// A counter gets a sample of 0 for each of its labels when a group is first seen, so that a
-// rate sees the first loss.
+// the ctx of the caller of Lock. The calls for one Client come one at a time; other calls may
+// be concurrent. When a group is first seen, each counter gets a sample of 0 for each value
+// of its label, so that a rate includes the first loss.
 func New(opts *Options, record func(context.Context, Sample)) *Observer {
 	o := &Observer{
 		record:  record,
@@ -52,7 +53,7 @@ func New(opts *Options, record func(context.Context, Sample)) *Observer {
 		groups:  make(map[string]bool),
 	}
 	if opts != nil && opts.Group != nil {
-		// It may cut a name within a character, and labels must be UTF-8.
+		// Group may cut a name within a character, but labels must be UTF-8.
 		o.group = func(resource string) string { return strings.ToValidUTF8(opts.Group(resource), "?") }
 	} else {
 		o.group = func(string) string { return "" }
@@ -61,8 +62,8 @@ func New(opts *Options, record func(context.Context, Sample)) *Observer {
 	return o
 }
 
-// Trace returns the Trace for Options.Trace of each Client that is to be observed. A Trace
-// that calls its functions must call ClientStart too: without it, there are no gauges.
+// Trace returns the Trace for Options.Trace of each Client to observe. A Trace that wraps it
+// must call ClientStart too: without it there are no gauges.
 func (o *Observer) Trace() *holdfast.Trace {
 	return &holdfast.Trace{
 		ClientStart: o.see,
@@ -107,7 +108,7 @@ func (o *Observer) add(ctx context.Context, metric, label, resource string, valu
 	o.record(ctx, Sample{Metric: metric, Label: label, Group: o.groupOf(resource), Value: value})
 }
 
-// groupOf returns the group of the resource. It starts the counters of a new one at 0.
+// groupOf returns the group of the resource. It starts the counters of a new group at 0.
 func (o *Observer) groupOf(resource string) string {
 	group := o.group(resource)
 	o.mu.Lock()
@@ -126,7 +127,7 @@ func (o *Observer) groupOf(resource string) string {
 	return group
 }
 
-// see notes a Client. It does not keep it from being collected.
+// see notes a Client, without preventing its garbage collection.
 func (o *Observer) see(c *holdfast.Client) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,8 +142,8 @@ func (o *Observer) forget(c weak.Pointer[holdfast.Client]) {
 	delete(o.clients, c)
 }
 
-// Gauges returns samples of all gauges, as they are now. They come from the Clients, and are
-// right also while no store answers, or a Logger hangs. Left and LeftRatio are absent if no
+// Gauges returns the present samples of all gauges. They come from the Clients, and are right
+// even if no store answers or a Logger hangs. Samples of Left and LeftRatio are absent if no
 // hold has a deadline.
 func (o *Observer) Gauges() []Sample {
 	groups := make(map[string]*present)
@@ -189,11 +190,11 @@ type present struct {
 func (p *present) hold(l holdfast.LiveHold) {
 	p.held++
 	if !l.KeptAlive || l.Left == holdfast.Forever {
-		return // it is meant to end, or does not
+		return // it is to expire, or has no end
 	}
 	ttl := l.TTL
 	if ttl == holdfast.Forever {
-		ttl = holdfast.DefaultTTL // a first lease, about to be renewed to Forever
+		ttl = holdfast.DefaultTTL // the first TTL of a hold that is about to be renewed to Forever
 	}
 	left, ratio := l.Left.Seconds(), l.Left.Seconds()/ttl.Seconds()
 	if !p.limited || left < p.left {
@@ -217,5 +218,5 @@ func (p *present) samples(group string) []Sample {
 	return all
 }
 
-// Format implements fmt.Formatter. It prints nothing of what it has observed.
+// Format implements fmt.Formatter. It writes nothing of the observed events.
 func (o *Observer) Format(f fmt.State, _ rune) { fmt.Fprint(f, "observe.Observer") }

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// An Observer does not keep Clients alive. One that nobody asks for gauges keeps nothing of those
-// that are gone.
+// An Observer does not keep Clients alive. If nobody asks for gauges, it keeps nothing of
+// Clients that were collected.
 func TestForgetsClients(t *testing.T) {
 	o := New(nil, func(context.Context, Sample) {})
 	for range 10 {

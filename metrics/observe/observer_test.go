@@ -34,7 +34,7 @@ func (s *sums) record(_ context.Context, sample observe.Sample) {
 	s.all[key] = append(s.all[key], sample.Value)
 }
 
-// of returns the samples, and their sum.
+// of returns the samples and their sum.
 func (s *sums) of(key string) (samples []float64, sum float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func lock(t *testing.T, c *holdfast.Client, resource string, o *holdfast.LockOpt
 	return h
 }
 
-// newClient returns one that an Observer observes, if there is one.
+// newClient makes a Client, observed by o unless that is nil.
 func newClient(t *testing.T, store *drivertest.FaultStore, o *observe.Observer) *holdfast.Client {
 	opts := &holdfast.Options{NoSweep: true}
 	if o != nil {
@@ -141,11 +141,11 @@ func TestSamples(t *testing.T) {
 		lock(t, c, "unreachable", nil)
 		cut(true)
 		if err := late.Unlock(t.Context()); err == nil {
-			t.Fatal("released without an answer")
+			t.Fatal("the release succeeded without an answer")
 		}
 		time.Sleep(time.Minute)
 		if _, err := c.TryLock(t.Context(), "r", nil); err == nil {
-			t.Fatal("granted without an answer")
+			t.Fatal("the lock was granted without an answer")
 		}
 		synctest.Wait()
 		s.check(t, map[string]float64{
@@ -170,8 +170,8 @@ func TestSamples(t *testing.T) {
 	})
 }
 
-// The gauges are right between renewals and while no renewal gets through, even if the
-// Trace is not called at all.
+// The gauges are right between renewals and while renewals fail, even if the Trace is not
+// called.
 func TestGauges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := observe.New(nil, func(context.Context, observe.Sample) {})
@@ -253,17 +253,17 @@ func TestMetrics(t *testing.T) {
 	} {
 		for _, m := range observe.Metrics() {
 			if m.Name == observe.Acquires && !slices.Contains(m.Values, observe.Outcome(err)) {
-				t.Errorf("%v is an outcome %q", err, observe.Outcome(err))
+				t.Errorf("Outcome of %v is %q", err, observe.Outcome(err))
 			}
 			if cause := observe.Cause(err); m.Name == observe.Losses && cause != "" && !slices.Contains(m.Values, cause) {
-				t.Errorf("%v is a cause %q", err, cause)
+				t.Errorf("Cause of %v is %q", err, cause)
 			}
 		}
 	}
 }
 
-// A call whose grants all come too late counts as lost. Its attempts count as granted: the
-// store did grant them.
+// A call whose grants all come too late counts as lost. Its attempts count as granted,
+// because the store has granted them.
 func TestTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sums
@@ -289,7 +289,7 @@ func TestTooLate(t *testing.T) {
 	})
 }
 
-// hung is a Handler that never returns, until the test ends.
+// hung is a Handler that does not return before the test ends.
 type hung struct {
 	slog.Handler
 	until chan struct{}
@@ -298,7 +298,7 @@ type hung struct {
 func (h hung) Enabled(context.Context, slog.Level) bool  { return true }
 func (h hung) Handle(context.Context, slog.Record) error { <-h.until; return nil }
 
-// The gauges are right also if the Logger, or a function of another Trace, hangs from its
+// The gauges are right even if the Logger, or a function of another Trace, hangs from its
 // first call on.
 func TestGaugesWhileOthersHang(t *testing.T) {
 	for _, name := range []string{"Logger", "Trace"} {
@@ -329,7 +329,7 @@ func TestGaugesWhileOthersHang(t *testing.T) {
 	}
 }
 
-// What Close ends, and calls whose ctx had ended before, say nothing about the store.
+// Calls that Close ends, and calls whose ctx had ended before, say nothing about the store.
 func TestNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sums

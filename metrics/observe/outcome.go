@@ -8,8 +8,8 @@ import (
 )
 
 // Outcome returns Granted, IsHeld, Lost or Unknown for the error of an attempt, a wait or a
-// call of Lock. A grant that came too late counts as Lost. It returns "" if Close ended it,
-// which has no outcome and does not count.
+// call of Lock. A grant that came too late counts as Lost. It returns "" if Close ended the
+// call, which then has no outcome and does not count.
 func Outcome(err error) string {
 	switch {
 	case errors.Is(err, holdfast.ErrClosed):
@@ -32,7 +32,8 @@ func renewal(err error) string {
 	return Outcome(err)
 }
 
-// Cause returns why a hold was lost, Expired, Forced or Unreachable, or "" if it was not.
+// Cause returns the reason of a loss, Expired, Forced or Unreachable, or "" if err is no
+// loss.
 func Cause(err error) string {
 	switch {
 	case !errors.Is(err, holdfast.ErrLost):
@@ -45,8 +46,8 @@ func Cause(err error) string {
 	return Expired
 }
 
-// Confirmed returns "true" or "false" for the error of a release. The store has confirmed
-// also that of a lock that another program has retaken.
+// Confirmed returns "true" or "false" for the error of a release. The store has also
+// confirmed the release of a lock that another program has retaken.
 func Confirmed(err error) string {
 	return strconv.FormatBool(err == nil || errors.Is(err, holdfast.ErrLost))
 }

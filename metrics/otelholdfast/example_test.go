@@ -9,7 +9,7 @@ import (
 )
 
 func Example() {
-	// With the global providers, which the program has set.
+	// The global providers, which the program has set.
 	trace, err := otelholdfast.New(nil)
 	if err != nil {
 		fmt.Println(err)

@@ -1,8 +1,8 @@
-// Package otelholdfast reports to OpenTelemetry what Holdfast's Clients do: as spans of
-// waits, attempts, holds and releases, and as metrics. It uses OpenTelemetry's API only;
-// the program chooses the SDK.
+// Package otelholdfast reports the events of Holdfast's Clients to OpenTelemetry: as spans of
+// waits, attempts, holds and releases, and as metrics. It uses only OpenTelemetry's API; the
+// program chooses the SDK.
 //
-// docs/observe.md lists the spans, the metrics and what to alert on.
+// docs/observe.md lists the spans, the metrics and alerts.
 package otelholdfast
 
 import (
@@ -21,22 +21,22 @@ import (
 // scope is the name of the instrumentation.
 const scope = "github.com/holdfast-go/holdfast/metrics/otelholdfast"
 
-// Options configure New. Nil and the zero value are the defaults.
+// Options configure New. A nil *Options and the zero value mean the defaults.
 type Options struct {
-	// TracerProvider makes the tracer. Default: the global one.
+	// TracerProvider makes the tracer. The default is the global one.
 	TracerProvider trace.TracerProvider
-	// MeterProvider makes the meter. Default: the global one.
+	// MeterProvider makes the meter. The default is the global one.
 	MeterProvider metric.MeterProvider
-	// Group names the group of a resource, which becomes an attribute of all metrics and
-	// spans; see observe.Options. Default: nothing of a resource's name is in any attribute.
+	// Group returns the group of a resource, which becomes an attribute of all metrics and
+	// spans: see observe.Options. By default no attribute has any part of a resource's name.
 	Group func(resource string) string
 }
 
 // New returns a Trace for Options.Trace of all Clients of the program. Call it once: two
-// Traces of one MeterProvider report the gauges twice.
+// Traces of one MeterProvider would report the gauges twice.
 //
 // Close the Clients before the TracerProvider is shut down: spans are made a little after
-// what they show, the last of them until Close returns, and a provider that was shut down
+// their events, the last of them before Close returns, and a provider that was shut down
 // drops them.
 func New(opts *Options) (*holdfast.Trace, error) {
 	var o Options
@@ -53,11 +53,11 @@ func New(opts *Options) (*holdfast.Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("otelholdfast: %w", err)
 	}
-	// The figures come last: their ctx has the span, so exemplars lead to it.
+	// The metrics come last: their ctx has the span, so exemplars refer to it.
 	return holdfast.Traces(newSpans(o.TracerProvider.Tracer(scope), o.Group).trace(), figures), nil
 }
 
-// newFigures returns a Trace that feeds the instruments of the meter.
+// newFigures returns a Trace that records with the instruments of the meter.
 func newFigures(meter metric.Meter, group func(string) string) (*holdfast.Trace, error) {
 	var err error
 	counters := make(map[string]metric.Float64Counter)

@@ -34,25 +34,25 @@ const (
 	tokenKey    = attribute.Key("holdfast.token")
 	outcomeKey  = attribute.Key("holdfast.outcome")
 	causeKey    = attribute.Key("holdfast.cause")
-	holdersKey  = attribute.Key("holdfast.holders") // their hold IDs
+	holdersKey  = attribute.Key("holdfast.holders") // the hold IDs of the holders
 	positionKey = attribute.Key("holdfast.position")
 	relationKey = attribute.Key("holdfast.relation") // of a link
 	systemKey   = attribute.Key("db.system.name")
 	errorKey    = attribute.Key("error.type")
 )
 
-// spans makes a span of each wait, attempt, hold and release. They are made later than
-// what they show, so all their times are given.
+// spans makes a span of each wait, attempt, hold and release. The spans are made later than
+// their events, so all their times are set.
 type spans struct {
 	tracer trace.Tracer
 	group  func(resource string) string
 
 	mu      sync.Mutex
-	live    map[holdfast.HoldID]liveSpan // of the holds of this process
+	live    map[holdfast.HoldID]liveSpan // of this process's holds
 	pruneAt int
 }
 
-// liveSpan is the span of a hold that has not ended.
+// liveSpan is the span of a live hold.
 type liveSpan struct {
 	hold *holdfast.Hold
 	span trace.Span
@@ -62,12 +62,12 @@ func newSpans(tracer trace.Tracer, group func(string) string) *spans {
 	return &spans{tracer: tracer, group: group, live: make(map[holdfast.HoldID]liveSpan), pruneAt: 1000}
 }
 
-// made is the value of a ctx that a Start function returns: the span that it made. The
-// ctx's current span may be one of the caller's, if a call was left out.
+// made is the value in the ctx that a Start function returns: the span that it made. The
+// current span of the ctx may be the caller's, if a call was left out.
 type made struct {
 	span   trace.Span
 	caller context.Context
-	linked map[holdfast.HoldID]bool // holders that a wait has links with
+	linked map[holdfast.HoldID]bool // holders with links from a wait
 }
 
 type madeKey[I any] struct{}
@@ -79,7 +79,7 @@ func start[I any](ctx, caller context.Context, s *spans, name string, at time.Ti
 	return context.WithValue(trace.ContextWithSpan(ctx, span), madeKey[I]{}, m), span
 }
 
-// of returns what start made for an info of type I, or a span that records nothing.
+// of returns the value that start made for an info of type I, or a span that records nothing.
 func of[I any](ctx context.Context) *made {
 	if m, ok := ctx.Value(madeKey[I]{}).(*made); ok {
 		return m
@@ -124,11 +124,11 @@ func (s *spans) waitStart(ctx context.Context, i holdfast.WaitInfo) context.Cont
 func (s *spans) waitEnd(ctx context.Context, i holdfast.WaitInfo) {
 	wait := of[holdfast.WaitInfo](ctx)
 	s.refusal(wait.span, i.Err)
-	s.link(wait, i.Err) // one that queued behind another may have made no attempt
+	s.link(wait, i.Err) // a wait behind another call may have no attempt
 	finish(wait.span, i.Err, i.Start.Add(i.Took))
 }
 
-// holdStart makes the span of a hold a child of the caller's, beside that of the wait.
+// holdStart makes the span of a hold, as a child of the caller's span and not of the wait's.
 func (s *spans) holdStart(ctx context.Context, i holdfast.HoldInfo) context.Context {
 	h, wait := i.Hold, of[holdfast.WaitInfo](ctx)
 	opts := []trace.SpanStartOption{
@@ -164,7 +164,7 @@ func (s *spans) holdEnd(ctx context.Context, i holdfast.HoldInfo) {
 	span.End(trace.WithTimestamp(i.Start.Add(i.Took)))
 }
 
-// renewed adds renewals that failed to the span of the hold. Others are too many.
+// renewed adds failed renewals to the span of the hold. Others would be too many.
 func (s *spans) renewed(ctx context.Context, i holdfast.CallInfo) {
 	if i.Err != nil {
 		of[holdfast.HoldInfo](ctx).span.AddEvent("holdfast.renewal.failed", trace.WithTimestamp(i.Start.Add(i.Took)),
@@ -172,7 +172,7 @@ func (s *spans) renewed(ctx context.Context, i holdfast.CallInfo) {
 	}
 }
 
-// released makes the span of a release a child of the hold's, which has ended.
+// released makes the span of a release, as a child of the hold's span, which has ended.
 func (s *spans) released(ctx context.Context, i holdfast.CallInfo) {
 	h := i.Hold
 	_, span := s.tracer.Start(ctx, releaseSpan, trace.WithTimestamp(i.Start), trace.WithSpanKind(trace.SpanKindClient),
@@ -192,7 +192,7 @@ func (s *spans) attributes(resource, lockID string, mode holdfast.Mode, more ...
 	return trace.WithAttributes(all...)
 }
 
-// refusal sets what a refusal says about holders and waiters.
+// refusal sets the attributes of a refusal's holders and waiters.
 func (s *spans) refusal(span trace.Span, err error) {
 	var held *holdfast.HeldError
 	if !errors.As(err, &held) || !span.IsRecording() {
@@ -208,11 +208,11 @@ func (s *spans) refusal(span trace.Span, err error) {
 	}
 }
 
-// mostHolders is how many holders of a shared lock a span names.
+// mostHolders is the largest number of holders of a shared lock in a span.
 const mostHolders = 16
 
-// link links the span of a wait and those of the holders in a refusal, as far as they are
-// of this process, in both directions.
+// link links the span of a wait with the spans of the holders in a refusal, in both
+// directions, if the holders are in this process.
 func (s *spans) link(wait *made, err error) {
 	var held *holdfast.HeldError
 	if !errors.As(err, &held) || !wait.span.SpanContext().IsValid() {
@@ -233,8 +233,8 @@ func linkTo(span trace.Span, relation string) trace.Link {
 	return trace.Link{SpanContext: span.SpanContext(), Attributes: []attribute.KeyValue{relationKey.String(relation)}}
 }
 
-// finish ends the span of an attempt or a wait. A refusal is no error of the span, nor is
-// Close, which leaves it without an outcome.
+// finish ends the span of an attempt or a wait. A refusal is no error of the span, and
+// neither is Close, after which the span has no outcome.
 func finish(span trace.Span, err error, at time.Time) {
 	outcome := observe.Outcome(err)
 	if outcome != "" {
@@ -248,7 +248,7 @@ func finish(span trace.Span, err error, at time.Time) {
 	span.End(trace.WithTimestamp(at))
 }
 
-// errorType classes an error as the semantic conventions do.
+// errorType returns the class of an error, by the semantic conventions.
 func errorType(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -261,7 +261,7 @@ func errorType(err error) string {
 
 func token(n uint64) attribute.KeyValue { return tokenKey.Int64(int64(n)) } // below 2^53
 
-// system names the kind of store as the semantic conventions do.
+// system returns the kind of the store, by the semantic conventions.
 func system(c *holdfast.Client) trace.SpanStartEventOption {
 	switch name := c.Traits().Name; name {
 	case "memory":

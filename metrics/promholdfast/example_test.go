@@ -39,7 +39,7 @@ func Example() {
 	// Output: holdfast_held 1
 }
 
-// With a group for all jobs, as their names have numbers, and one for each other lock.
+// One group for all jobs, whose names have numbers, and one group for each other lock.
 func ExampleOptions() {
 	locks := promholdfast.New(&promholdfast.Options{Group: func(resource string) string {
 		group, _, _ := strings.Cut(resource, "/")

@@ -1,7 +1,7 @@
-// Package promholdfast reports to Prometheus what Holdfast's Clients do.
+// Package promholdfast reports the events of Holdfast's Clients to Prometheus.
 //
-// docs/observe.md lists the metrics and what to alert on; docs/observe has alert rules and
-// a dashboard for Grafana.
+// docs/observe.md lists the metrics and alerts; docs/observe has alert rules and a dashboard
+// for Grafana.
 package promholdfast
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/holdfast-go/holdfast/metrics/observe"
 )
 
-// Options configure a Collector. Nil and the zero value are the defaults.
+// Options configure a Collector. A nil *Options and the zero value mean the defaults.
 type Options = observe.Options
 
-// Collector is a prometheus.Collector of all Clients that have its Trace. All methods may
-// be called concurrently.
+// Collector is a prometheus.Collector of all Clients that use its Trace. All methods may be
+// called concurrently.
 type Collector struct {
 	observer *observe.Observer
-	vectors  map[string]prometheus.Collector // of the counters and histograms
+	vectors  map[string]prometheus.Collector // the counters and histograms
 	gauges   map[string]*prometheus.Desc
 	labels   map[string][]string // by metric
 }
 
-// New returns a Collector. A program needs one: register it, and put its Trace into the
-// Options of each Client.
+// New returns a Collector. A program needs one: register it, and set its Trace in the Options
+// of each Client.
 func New(opts *Options) *Collector {
 	c := &Collector{
 		vectors: make(map[string]prometheus.Collector),
@@ -56,7 +56,7 @@ func New(opts *Options) *Collector {
 	return c
 }
 
-// nameOf returns the name of the metric as OpenTelemetry's exporters for Prometheus make it.
+// nameOf returns the name of the metric, like OpenTelemetry's exporters for Prometheus.
 func nameOf(m observe.Metric) string {
 	name := strings.ReplaceAll(m.Name, ".", "_")
 	switch {
@@ -104,7 +104,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It asks no store.
+// Collect implements prometheus.Collector. It sends nothing to the stores.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range c.vectors {
 		m.Collect(ch)

@@ -15,24 +15,24 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// batch is the work.
+// batch has the configuration of the work.
 type batch struct {
 	inbox, to   string
 	parallel    int
 	wait, every time.Duration
 	locks       *holdfast.Client
-	service     *http.Client // sends the token of the lock that the work is done under
+	service     *http.Client // sends the token of the lock in the ctx
 }
 
-// serve works for the customer until ctx ends. What fails is tried again next time.
+// serve works for the customer until ctx ends. Failed work is repeated at the next interval.
 func (b *batch) serve(ctx context.Context, customer string) {
 	for ctx.Err() == nil {
 		switch err := b.turn(ctx, customer); {
-		case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it waited as the program was told to end
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()): // the program was told to end during the wait
 		case errors.Is(err, holdfast.ErrHeld):
 			log.Printf("%s waits for others: %v", customer, err)
 		case err != nil:
-			log.Printf("%s failed: %v", customer, err) // if it lost its lock, too
+			log.Printf("%s failed: %v", customer, err) // also if it lost its lock
 		}
 		select {
 		case <-time.After(b.every):
@@ -65,9 +65,9 @@ func (b *batch) turn(ctx context.Context, customer string) (err error) {
 	// The work ends if either lock is lost, but not with ctx.
 	work, cancel := slot.Bind(context.WithoutCancel(ctx))
 	defer cancel()
-	work, cancel = mine.Bind(work) // last: its token is sent
+	work, cancel = mine.Bind(work) // bound last: the service gets its token
 	defer cancel()
-	files, err := os.ReadDir(folder) // again, as others may have sent some
+	files, err := os.ReadDir(folder) // read again: another instance may have sent some
 	for i := 0; err == nil && i < len(files) && ctx.Err() == nil; i++ {
 		err = b.send(work, customer, files[i].Name())
 	}
@@ -75,7 +75,7 @@ func (b *batch) turn(ctx context.Context, customer string) (err error) {
 }
 
 // send sends a file and removes it. A file that was not removed is sent again, maybe by
-// another machine, so the service must expect that.
+// another machine, so the service must accept that.
 func (b *batch) send(ctx context.Context, customer, name string) error {
 	log.Printf("sending %s/%s, with token %d", customer, name, holdfast.HoldOf(ctx).Token())
 	path := filepath.Join(b.inbox, customer, name)

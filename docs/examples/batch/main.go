@@ -1,7 +1,7 @@
-// Command batch sends the files of each customer to a service, in order, and removes what
-// it has sent. Start it on several machines that share the folder: one at a time works for
-// a customer, and all together for a few customers at a time. Prometheus reads what the
-// locks do from /metrics.
+// Command batch sends the files of each customer to a service, in order, and removes the
+// files that it has sent. Start it on several machines that share the folder: one machine at
+// a time works for a customer, and all together work for a few customers at a time.
+// Prometheus reads the metrics of the locks from /metrics.
 //
 //	batch -store postgres://db.example.com/app -customers acme,beta -inbox /srv/inbox -to https://ledger.example.com
 package main
@@ -53,7 +53,7 @@ func main() {
 
 // run sends files until ctx ends. It finishes the files that it has begun.
 func (b *batch) run(ctx context.Context, store, listen string, customers []string, ttl time.Duration) error {
-	// A label says what a lock is for; the names of customers are in none.
+	// A label says what a lock is for, without the name of the customer.
 	locks := promholdfast.New(&promholdfast.Options{Group: func(resource string) string {
 		group, _, _ := strings.Cut(resource, "/")
 		return group
@@ -70,7 +70,7 @@ func (b *batch) run(ctx context.Context, store, listen string, customers []strin
 			log.Fatal(err)
 		}
 	}()
-	defer server.Close() // last: the end can be seen in the metrics
+	defer server.Close() // closed last: its metrics show the end
 	log.Printf("metrics on %v", listener.Addr())
 
 	to, err := url.Parse(b.to)

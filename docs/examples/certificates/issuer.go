@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/adapt"
 )
 
-// issuer is an authority of your own, which takes two seconds.
+// issuer is a private certificate authority, which takes two seconds.
 type issuer struct{ locks *adapt.Names }
 
-// IssuerKey names it in the storage.
+// IssuerKey returns the name of the issuer in the storage.
 func (issuer) IssuerKey() string { return "internal" }
 
 // Issue makes a certificate. It stops if the lock of the certificate is lost.
@@ -34,7 +34,7 @@ func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	// A real authority has a key that it keeps.
+	// A real authority keeps its key.
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 	if err != nil {
 		return nil, err
 	}
-	// After a stop of the process, ctx ends a moment late. Bind looks at the clock.
+	// When a stopped process continues, ctx ends a moment late. Bind looks at the clock.
 	last, cancel := i.locks.Bind(ctx, lock)
 	defer cancel()
 	if last.Err() != nil {

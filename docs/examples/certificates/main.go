@@ -1,6 +1,6 @@
-// Command certificates obtains a certificate on one of many machines; the others wait and
-// load it from the storage that they share. The authority is one of your own; for Let's
-// Encrypt, use certmagic.NewACMEIssuer in its place.
+// Command certificates obtains a certificate on one of many machines. The other machines wait
+// and load it from the shared storage. The program uses a private certificate authority; for
+// Let's Encrypt use certmagic.NewACMEIssuer instead.
 //
 //	certificates -store postgres://db.example.com/app -folder /srv/certificates -name app.internal
 package main
@@ -60,15 +60,16 @@ func run(ctx context.Context, store, folder, name string, ttl time.Duration) err
 		return err
 	}
 	log.Printf("ready, with a certificate of %s", name)
-	<-ctx.Done() // here a server uses config.TLSConfig()
+	<-ctx.Done() // a server would use config.TLSConfig() here
 	return nil
 }
 
-// storage has its files in a folder and its locks in Holdfast's store.
+// storage keeps its files in a folder and its locks in Holdfast's store.
 type storage struct {
 	files
 	*adapt.Names
 }
 
-// files are a Storage one level deeper than Names, whose locks hide those of the folder.
+// files embeds its Storage one level deeper than storage embeds Names, so that the Lock and
+// Unlock of Names hide the Storage's own.
 type files struct{ certmagic.Storage }

@@ -1,5 +1,6 @@
-// Command leader is a HTTP service of which one instance works at a time: the others
-// answer 503, so that a load balancer that asks /ready sends requests to the leader alone.
+// Command leader is an HTTP service of which one instance works at a time. The other
+// instances answer 503, so a load balancer that checks /ready sends requests only to the
+// leader.
 //
 //	leader -store postgres://db.example.com/app -listen :8080
 package main
@@ -62,10 +63,10 @@ func run(ctx context.Context, store, listen string, ttl time.Duration) error {
 	return adapt.Lead(ctx, client, "orders/leader", nil, s.lead)
 }
 
-// service is what one instance does.
+// service is the state of one instance.
 type service struct{ hold atomic.Pointer[holdfast.Hold] }
 
-// lead is a term as the leader.
+// lead is the work of the leader.
 func (s *service) lead(ctx context.Context) error {
 	log.Print("leading")
 	s.hold.Store(holdfast.HoldOf(ctx))
@@ -75,7 +76,7 @@ func (s *service) lead(ctx context.Context) error {
 	return nil
 }
 
-// asLeader calls the handler on the leader alone. The ctx of the request ends when this
+// asLeader calls the handler only on the leader. The ctx of the request ends when this
 // instance no longer leads.
 func (s *service) asLeader(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +91,7 @@ func (s *service) asLeader(handle http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// order works with r's ctx, and sends the token with what it writes elsewhere.
+// order works with the ctx of r, and sends the token with each write.
 func order(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "ordered, with token %d\n", holdfast.HoldOf(r.Context()).Token())
 }

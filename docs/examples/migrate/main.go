@@ -1,4 +1,4 @@
-// Command migrate is a service that migrates its database as it starts. However many
+// Command migrate is a service that migrates its database when it starts. If several
 // instances start together, one migrates and the others wait:
 //
 //	migrate -store postgres://db.example.com/app -database app.db
@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapt"
 	_ "github.com/holdfast-go/holdfast/pglock"
-	_ "github.com/holdfast-go/holdfast/sqlitelock" // also the driver of the database
+	_ "github.com/holdfast-go/holdfast/sqlitelock" // registers sqlite: URLs and the driver of the database
 )
 
 func main() {
@@ -62,7 +62,7 @@ func run(ctx context.Context, store, database string, ttl time.Duration) error {
 		return err
 	}
 	log.Print("ready")
-	<-ctx.Done() // here the service works
+	<-ctx.Done() // the service would work here
 	return nil
 }
 

@@ -1,5 +1,5 @@
-// Command scheduler is a worker whose job runs on one machine at a time. Start it on
-// several machines, with a store that all of them reach:
+// Command scheduler is a worker whose job runs on one machine at a time. Start it on several
+// machines with a store that all of them reach:
 //
 //	scheduler -store postgres://db.example.com/app
 package main
@@ -40,9 +40,9 @@ func run(ctx context.Context, store string, ttl, every time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close() // after the scheduler's end
+	defer client.Close() // after the scheduler has ended
 
-	// Each machine counts the interval from its own start. AtLeast keeps the others from
+	// Each machine counts the interval from its own start. AtLeast prevents the others from
 	// running the job again before the interval is nearly over.
 	locker := adapt.NewLocker[gocron.Lock](client, &adapt.LockerOptions{Prefix: "jobs/", AtLeast: every * 8 / 10})
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
@@ -51,7 +51,7 @@ func run(ctx context.Context, store string, ttl, every time.Duration) error {
 	}
 	_, err = scheduler.NewJob(gocron.DurationJob(every), gocron.NewTask(locker.Task("report", report)), gocron.WithName("report"),
 		gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, job string, err error) {
-			log.Printf("%s failed: %v", job, err) // if it lost its lock, too
+			log.Printf("%s failed: %v", job, err) // also if it lost its lock
 		})))
 	if err != nil {
 		return err
