@@ -1,4 +1,4 @@
-// Package backoff has pauses between tries that get longer.
+// Package backoff returns growing, random pauses between attempts.
 package backoff
 
 import (
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Backoff is a pause that doubles up to a limit, spread by half in both directions, so that
-// callers that failed together do not return together. The zero value has no pauses.
+// Backoff is a pause that doubles up to a limit, plus or minus a random half, so that callers
+// that failed together do not return together. The zero value has no pauses.
 type Backoff struct{ next, limit time.Duration }
 
-// New returns the pauses from first, on average, up to limit.
+// New returns a Backoff with pauses that grow from first to limit, on average.
 func New(first, limit time.Duration) Backoff { return Backoff{min(first, limit), limit} }
 
 // Next returns the next pause.
@@ -24,7 +24,7 @@ func (b *Backoff) Next() time.Duration {
 	return p/2 + rand.N(p)
 }
 
-// Wait waits for a pause. The error is ctx.Err() if ctx ends.
+// Wait waits for the pause. It returns ctx.Err() if ctx ends first.
 func Wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

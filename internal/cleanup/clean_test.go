@@ -18,7 +18,7 @@ import (
 
 var errLate = errors.New("no answer")
 
-// room has a Cleaner, and the store that a test plays.
+// room has a Cleaner and plays the store.
 type room struct {
 	*cleanup.Cleaner
 	t     *testing.T
@@ -45,7 +45,7 @@ func newRoom(t *testing.T) *room {
 	r.Cleaner = cleanup.New(cleanup.Config{
 		Scope: r.scope,
 		Send: func(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-			r.Len() // the mutex is not held
+			r.Len() // it would hang if the mutex were held
 			r.mu.Lock()
 			for _, q := range qs {
 				r.sent = append(r.sent, sent{q, r.scope.Clock()})
@@ -95,7 +95,7 @@ func ref(resource string) driver.HoldRef {
 	return driver.HoldRef{Resource: resource, LockID: "a", HoldID: driver.HoldID{1}}
 }
 
-// times returns when the store was asked for each, since it was called last.
+// times returns when the store was asked for each hold, since the last call.
 func (r *room) times() (at []time.Duration) {
 	synctest.Wait()
 	r.mu.Lock()
@@ -113,14 +113,14 @@ func (r *room) grant(ref driver.HoldRef) {
 	r.holds[ref] = true
 }
 
-// answers makes the store one that answers like that from now on.
+// answers makes the store answer in the given way from now on.
 func (r *room) answers(send func(context.Context, []driver.ReleaseRequest) ([]driver.ReleaseResult, error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.send = send
 }
 
-// kept fails unless there are that many clean-ups.
+// kept fails unless there are n clean-ups.
 func (r *room) kept(want int) {
 	r.t.Helper()
 	synctest.Wait()
@@ -136,12 +136,12 @@ func bubble(t *testing.T, name string, test func(t *testing.T)) {
 
 // What ends a clean-up depends on what may still arrive.
 func TestEnds(t *testing.T) {
-	const at, until = 2 * time.Second, time.Minute // the store answers from then on
+	const at, until = 2 * time.Second, time.Minute // the store answers from at on
 	tests := []struct {
 		name    string
 		orphan  cleanup.Orphan
 		granted time.Duration // when it arrives; 0: never
-		ends    time.Duration // about
+		ends    time.Duration // approximately
 	}{
 		{"granted", cleanup.Orphan{}, time.Millisecond, at},
 		{"granted, and gone", cleanup.Orphan{}, 0, at},
@@ -167,10 +167,10 @@ func TestEnds(t *testing.T) {
 			select {
 			case <-asked:
 			default:
-				t.Error("the first release was not told")
+				t.Error("Add's channel was not closed after the first release")
 			}
 			if at := r.times(); len(at) < 5 || at[0] != 0 {
-				t.Errorf("releases without an answer at %v", at)
+				t.Errorf("unanswered releases at %v", at)
 			}
 			r.answers(r.release)
 			time.Sleep(test.ends - at - time.Millisecond)
@@ -186,7 +186,7 @@ func TestEnds(t *testing.T) {
 		r := newRoom(t)
 		r.Add(cleanup.Orphan{Ref: ref("r"), Attempts: 1, Until: until})
 		time.Sleep(until - 12*time.Second)
-		r.grant(ref("r")) // it would live for as long again
+		r.grant(ref("r")) // it would live as long again
 		r.answers(silent)
 		time.Sleep(30 * time.Second)
 		r.kept(1)
@@ -194,10 +194,10 @@ func TestEnds(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		r.kept(0)
 		if len(r.holds) != 0 {
-			t.Error("the hold is left")
+			t.Error("the hold was not released")
 		}
 	})
-	bubble(t, "nobody answers", func(t *testing.T) {
+	bubble(t, "no answer", func(t *testing.T) {
 		r := newRoom(t)
 		r.send = silent
 		r.Add(cleanup.Orphan{Ref: ref("a"), Until: until})
@@ -212,7 +212,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// From delays the first release, and lets one that comes before leave the hold until then.
+// From delays the first release, and an earlier release leaves the hold until then.
 func TestFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -246,8 +246,8 @@ func TestFrom(t *testing.T) {
 	})
 }
 
-// Attempts that are on their way would take a place again that is taken out: it is released with
-// them about once a second for as long as they may arrive.
+// Attempts that are under way would take a given-up place again: it is released with them,
+// about once a second, for as long as they may arrive.
 func TestTakeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -265,7 +265,7 @@ func TestTakeOut(t *testing.T) {
 			t.Errorf("releases at %v", with)
 		}
 	})
-	// A copy of an attempt that was found meanwhile is released too.
+	// A copy of an attempt that arrives after the attempt was found is released too.
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
 		place := driver.NewPlaceID()
@@ -278,10 +278,11 @@ func TestTakeOut(t *testing.T) {
 		time.Sleep(cleanup.CopiesArrive)
 		r.kept(0)
 		if r.holds[ref("r")] {
-			t.Error("the copy is left")
+			t.Error("the copy was not released")
 		}
 	})
-	// It goes on for the place even if the hold turns out to be in use while a release is sent.
+	// The release of the place continues even if the hold turns out to be in use during a
+	// release.
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
 		place, answer := driver.NewPlaceID(), make(chan struct{})
@@ -301,7 +302,7 @@ func TestTakeOut(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		r.kept(0)
 		if len(r.sent) == 0 {
-			t.Error("the place is not released")
+			t.Error("the place was not released")
 		}
 		for _, s := range r.sent {
 			if !s.HoldID.IsZero() || s.Place != place {
@@ -318,8 +319,8 @@ func maxGap(at []time.Duration) (gap time.Duration) {
 	return gap
 }
 
-// A clean-up that is given up while its release is under way stays so, and the answer says
-// nothing of the next one of the same hold.
+// If a clean-up is ended while its release is under way, the answer does not bring it back
+// and does not affect the next clean-up of the same hold.
 func TestForget(t *testing.T) {
 	for _, spare := range []bool{false, true} {
 		bubble(t, "", func(t *testing.T) {
@@ -352,7 +353,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A hold that is in use is not released. While that is not known, nothing is.
+// A hold that is in use is not released, nor one that may be in use.
 func TestUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -383,7 +384,7 @@ func TestUsed(t *testing.T) {
 	})
 }
 
-// What fails, or hangs, delays nothing else.
+// A release that fails or hangs delays no other.
 func TestFailuresDelayNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -407,15 +408,15 @@ func TestFailuresDelayNothing(t *testing.T) {
 	})
 }
 
-// After Close each orphan is released up to three times, and all is over in time: whatever
-// hangs, and also for orphans that come later.
+// After Close each orphan, also a later one, is released up to three times, and everything
+// ends in time, whatever hangs.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
 		r.Add(cleanup.Orphan{Ref: ref("a"), Attempts: 2, From: time.Hour, Until: 2 * time.Hour})
 		r.Close(4 * time.Second)
 		r.scope.End()
-		r.Close(time.Hour) // again does nothing
+		r.Close(time.Hour) // a second Close does nothing
 		r.kept(1)
 		time.Sleep(500 * time.Millisecond)
 		r.kept(0)
@@ -426,13 +427,13 @@ func TestClose(t *testing.T) {
 		r.Add(cleanup.Orphan{Ref: ref("b"), Attempts: 2, Until: time.Hour})
 		time.Sleep(3 * time.Second)
 		if at := r.times(); len(at) < 3 {
-			t.Errorf("one that came later is released at %v", at)
+			t.Errorf("a later orphan was released at %v", at)
 		}
 		time.Sleep(500*time.Millisecond + time.Millisecond)
 		r.times()
 		time.Sleep(time.Hour)
 		if at := r.times(); len(at) != 0 {
-			t.Errorf("it goes on at %v", at)
+			t.Errorf("the clean-up goes on at %v", at)
 		}
 	})
 	bubble(t, "hanging call", func(t *testing.T) {
@@ -459,7 +460,7 @@ func TestClose(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		r.times()
 		if len(r.holds) != 0 {
-			t.Errorf("%d are not released", len(r.holds))
+			t.Errorf("%d holds were not released", len(r.holds))
 		}
 		time.Sleep(time.Hour)
 		if at := r.times(); len(at) != 0 {
@@ -468,7 +469,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Attempts that arrive at any time until their clean-ups are over leave nothing behind,
+// Attempts that arrive at any time before the end of their clean-ups leave nothing behind,
 // whatever gets lost.
 func TestRandomOrphans(t *testing.T) {
 	for range 40 {
@@ -498,7 +499,7 @@ func TestRandomOrphans(t *testing.T) {
 			time.Sleep(6 * time.Minute)
 			r.kept(0)
 			if len(r.holds) != 0 {
-				t.Errorf("left: %v", r.holds)
+				t.Errorf("not released: %v", r.holds)
 			}
 		})
 	}

@@ -1,14 +1,14 @@
-// Package cleanup gives back holds and places: at once for callers that wait for it, and in
-// the background for acquires and releases that got no answer.
+// Package cleanup releases holds and places: for callers that wait for the release, and in
+// the background for acquires and releases without an answer.
 //
 // An acquire whose caller has given up leaves an orphan: it may have been granted, or may
-// still be on its way. A Cleaner releases it by its hold ID, again and again, until the
-// release finds it or it no longer can block: after its TTL and its takeover delay, of each
-// 5 minutes at most, and without an answer for as long again. An acquire that arrives later
-// still lives for one TTL at most.
+// still arrive. A Cleaner releases the orphan by its hold ID again and again, until a release
+// finds it or until it can no longer block: after its TTL and its takeover delay, at most 5
+// minutes each, and after the same time once more while there is no answer. An acquire that
+// arrives later lives for at most one TTL.
 //
-// All methods may be called concurrently. None calls the store or the functions of Config
-// under the mutex.
+// All methods may be called concurrently. They call neither the store nor the functions of
+// Config under the mutex.
 package cleanup
 
 import (
@@ -24,34 +24,33 @@ import (
 )
 
 const (
-	// most is how long an orphan is released again and again at most.
+	// most is the longest time for which an orphan is released again and again.
 	most = 5 * time.Minute
-	// pauseLimit is the longest pause between two releases of an orphan. placeLimit is that
-	// if it may have taken a place, which keeps a free resource from others.
+	// pauseLimit is the longest pause between two releases of an orphan, and placeLimit the
+	// longest if the orphan may have taken a place, which blocks a free resource.
 	pauseLimit = 10 * time.Second
 	placeLimit = time.Second
-	// MostOrphans bounds the memory. Beyond it, each new orphan displaces another:
-	// see evict.
+	// MostOrphans limits the memory. Each further orphan displaces another one: see evict.
 	MostOrphans = 10_000
-	// CopiesArrive is how long a copy of a request may still arrive: as long as an
-	// attempt takes.
+	// CopiesArrive is how long a copy of a request may still arrive: as long as an attempt
+	// takes.
 	CopiesArrive = 10 * time.Second
 	// closingAsks is how often an orphan is released after Close, with growing pauses:
-	// requests that were on their way then may arrive after the first release.
+	// requests that were under way may arrive after the first release.
 	closingAsks = 3
 )
 
-// Config is what a Cleaner needs.
+// Config configures a Cleaner.
 type Config struct {
 	Scope *storecall.Scope
 	// Send calls the store's Release.
 	Send func(context.Context, []driver.ReleaseRequest) ([]driver.ReleaseResult, error)
-	// Used, if any, reports whether a hold is in use all the same: it is asked before each
+	// Used, if set, reports whether a hold is in use after all. It is called before each
 	// release of an orphan that may be granted and has an end.
 	Used func(context.Context, driver.HoldRef) (bool, error)
-	// Freed, if any, is called after a release in the background has found a hold.
+	// Freed, if set, is called after a release in the background has found a hold.
 	Freed func(resource string)
-	// Batch is how many orphans one request carries at most. 0: the most that it may.
+	// Batch is the largest number of orphans in a request. 0 means batchSize.
 	Batch int
 }
 
@@ -60,19 +59,19 @@ type Cleaner struct {
 	Config
 
 	mu      sync.Mutex
-	orphans map[driver.HoldRef]*orphan // by Ref, without its token
-	run     int                        // the number of the goroutine that sends; 0: there is none
-	runs    int                        // how many there were
-	sending bool                       // it does not wait, but sends
-	wake    chan struct{}              // something is due earlier
-	again   bool                       // a batch of what failed is under way
-	fails   backoff.Backoff            // pauses before the next one
-	rest    time.Duration              // when the pause is over
+	orphans map[driver.HoldRef]*orphan // by Ref without its token
+	run     int                        // the number of the running goroutine; 0 if there is none
+	runs    int                        // how many goroutines there were
+	sending bool                       // the goroutine sends, and does not wait
+	wake    chan struct{}              // signals that something is due earlier
+	again   bool                       // a batch of failed releases is under way
+	fails   backoff.Backoff            // the pauses before the next such batch
+	rest    time.Duration              // when the pause ends
 	closed  bool
-	by      time.Duration // when clean-ups end, once it is closed
+	by      time.Duration // when the clean-ups end after Close
 }
 
-// New returns a Cleaner. Its goroutine exists while there are orphans.
+// New returns a Cleaner. Its goroutine runs while there are orphans.
 func New(cfg Config) *Cleaner {
 	cfg.Batch = cmp.Or(cfg.Batch, batchSize)
 	return &Cleaner{
@@ -81,52 +80,53 @@ func New(cfg Config) *Cleaner {
 	}
 }
 
-// Orphan is what may be left in the store.
+// Orphan is a hold or place that may be left in the store.
 type Orphan struct {
-	// Ref names it. Its Token is 0 if the store never returned it.
+	// Ref identifies the hold. Its Token is 0 if the store never returned it.
 	Ref driver.HoldRef
-	// Attempts is how many acquires may yet be granted: 0 if it was granted, and its release
-	// has no answer. The clean-up of one ends once it was found.
+	// Attempts is how many acquires may still be granted. It is 0 if the hold was granted and
+	// its release had no answer. If it is 1, the clean-up ends once the hold was found.
 	Attempts int
-	// Place is what the acquires would take again: see TakeOut. With PlaceOnly it is all
-	// that is to be released.
+	// Place is the place that the acquires would take again: see TakeOut. With PlaceOnly only
+	// the place is released.
 	Place     driver.PlaceID
 	PlaceOnly bool
-	// Endless: the hold may have no end, so only an answer ends the clean-up.
+	// Endless says that the hold may have no end: only an answer ends the clean-up.
 	Endless bool
-	// From is when it is released first. A release before leaves it until then, so that a
-	// delay is not cut short. Until is when the clean-up is over.
+	// From is when the orphan is released first. Earlier releases leave it until then, so as
+	// not to shorten a delay. Until is when the clean-up ends.
 	From, Until time.Duration
-	// Waits: it begins at From only unless another clean-up of the same hold is added.
+	// Waits delays the clean-up until From, unless another clean-up of the same hold is
+	// added.
 	Waits bool
 }
 
-// orphan is an Orphan whose clean-up has begun.
+// orphan is an Orphan that is being cleaned up.
 type orphan struct {
 	Orphan
 	release
 	key     driver.HoldRef
 	ends    endsBy
 	due     time.Duration // when it is released next
-	placing time.Duration // until when an attempt may take the place that is taken out; 0: none is
-	then    endsBy        // what ends the clean-up after that
+	placing time.Duration // until when an attempt may take the given-up place; 0 if there is none
+	then    endsBy        // what ends the clean-up after placing
 	pause   time.Duration // before the next release
 	asks    int           // answers since Close
-	last    time.Duration // when it is given up after Close
+	last    time.Duration // when the clean-up gives up after Close
 	asked   chan struct{} // closed after the first release
 	told    bool          // asked is closed
 }
 
-// endsBy is what ends a clean-up before its time. The later ones are stricter.
+// endsBy is what ends a clean-up before its time. Later values are stricter.
 type endsBy uint8
 
 const (
-	byAnswer  endsBy = iota // it was granted, and its release has no answer
-	byFinding               // one attempt may yet be granted: once found, it is over
-	byTime                  // several attempts may be, one after another
+	byAnswer  endsBy = iota // it was granted, and its release had no answer
+	byFinding               // one attempt may still be granted: once found, it is over
+	byTime                  // several attempts may be granted, one after another
 )
 
-// tell wakes those that wait for the first release.
+// tell wakes the callers that wait for the first release.
 func (o *orphan) tell() {
 	if !o.told {
 		o.told = true
@@ -139,8 +139,8 @@ func (o *orphan) ended() bool {
 	return o.answered() && (o.ends == byAnswer || o.found && o.ends == byFinding)
 }
 
-// StrayTime returns for how long after an attempt its late arrival, or what it was granted,
-// may block the resource, or take its place again.
+// StrayTime returns how long an attempt that arrives late, or its grant, may block the
+// resource or take its place again.
 func StrayTime(q driver.AcquireRequest) time.Duration {
 	d := min(q.TTL, most) + min(q.TakeoverDelay, most)
 	if q.TTL == driver.Forever {
@@ -157,8 +157,8 @@ func keyOf(ref driver.HoldRef) driver.HoldRef {
 	return ref
 }
 
-// Add begins a clean-up, or extends the one of the same hold. The channel closes after the
-// first release.
+// Add begins a clean-up, or extends the clean-up of the same hold. The channel is closed
+// after the first release.
 func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 		if was.Waits { // until now
 			was.Waits, was.From, was.due = false, o.From, o.From
 		}
-		was.q.Token = min(was.q.Token, o.Ref.Token) // 0 is that of any attempt
+		was.q.Token = min(was.q.Token, o.Ref.Token) // 0 matches any attempt
 		was.ends, was.Endless = max(was.ends, ends), was.Endless || o.Endless
 		was.From, was.Until = max(was.From, o.From), max(was.Until, o.Until)
 		was.Place = cmp.Or(o.Place, was.Place)
@@ -193,15 +193,15 @@ func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 	return n.asked
 }
 
-// GiveUp releases a place that nobody asks for any more, and no hold. ref names who had it.
+// GiveUp releases a place that no waiter uses any more, and no hold. ref identifies its
+// waiter.
 func (c *Cleaner) GiveUp(ref driver.HoldRef, place driver.PlaceID) {
 	now := c.Scope.Clock()
 	c.Add(Orphan{Ref: ref, Place: place, PlaceOnly: true, From: now, Until: now + driver.FairPlaceTTL})
 }
 
-// TakeOut takes out a place that no attempt will ask for again. Those that are still on
-// their way would take it again: the clean-ups of these release it with them, for as long as
-// they may arrive.
+// TakeOut gives up a place that no new attempt will use. Attempts that are under way would
+// take it again: their clean-ups release it too, for as long as they may arrive.
 func (c *Cleaner) TakeOut(place driver.PlaceID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +223,7 @@ func (c *Cleaner) TakeOut(place driver.PlaceID) {
 	c.hasten()
 }
 
-// NotBefore lets the clean-up of the hold, if there is one, leave it until then.
+// NotBefore delays the clean-up of the hold, if there is one, until the given time.
 func (c *Cleaner) NotBefore(ref driver.HoldRef, at time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,15 +232,14 @@ func (c *Cleaner) NotBefore(ref driver.HoldRef, at time.Duration) {
 	}
 }
 
-// Forget ends a clean-up: the acquire has come again.
+// Forget ends a clean-up because the acquire has come again.
 func (c *Cleaner) Forget(ref driver.HoldRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.orphans, keyOf(ref))
 }
 
-// Spare ends the clean-up of a hold that is in use after all. Its place is released all the
-// same.
+// Spare ends the clean-up of a hold that is in use after all. Its place is still released.
 func (c *Cleaner) Spare(ref driver.HoldRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,22 +249,22 @@ func (c *Cleaner) Spare(ref driver.HoldRef) {
 	case o.placing == 0:
 		delete(c.orphans, o.key)
 	default:
-		place := *o // the other may be under way
+		place := *o // a copy, because the old one may be under way
 		place.release.orphan = &place
 		place.PlaceOnly, place.ends, place.then, place.q.HoldID = true, byAnswer, byAnswer, driver.HoldID{}
 		c.orphans[o.key] = &place
 	}
 }
 
-// Len returns how many clean-ups there are.
+// Len returns the number of clean-ups.
 func (c *Cleaner) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.orphans)
 }
 
-// Close makes the clean-ups end by then, on the clock. Each orphan is released soon, and
-// up to three times. Orphans that come later are treated alike. It does not wait.
+// Close makes the clean-ups end by the given time. Each orphan, also a later one, is released
+// soon and up to three times. Close does not wait.
 func (c *Cleaner) Close(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,29 +274,29 @@ func (c *Cleaner) Close(by time.Duration) {
 	c.closed, c.by, c.rest = true, by, 0
 	now := c.Scope.Clock()
 	for key, o := range c.orphans {
-		last := *o // the answer to one that is under way is ignored
+		last := *o // a copy: answers to the old one are ignored
 		last.release.orphan = &last
 		last.close(now, by)
 		o.told = true
 		c.orphans[key] = &last
 	}
 	if c.again = false; c.sending {
-		c.run = 0 // the call that is under way holds up nothing
+		c.run = 0 // a call under way delays nothing
 	}
 	c.hasten()
 }
 
-// close lets the orphan be released within a moment, with others that come.
+// close schedules the release of the orphan in a moment, together with others.
 func (o *orphan) close(now, by time.Duration) {
-	o.tell() // nobody waits for it any longer
+	o.tell() // its callers wait no longer
 	o.due, o.last = now+storecall.RetryFirst, by
 	if o.ends == byAnswer && !o.Endless {
-		o.last = min(by, now+storecall.LastChance) // it ends by itself
+		o.last = min(by, now+storecall.LastChance) // it expires
 	}
 }
 
-// evict forgets one orphan. Of a few at random, as a map yields them, it prefers one
-// that was released at least once and ends by itself, then one that ends by itself.
+// evict drops one orphan. Among a few random ones it prefers one that was released at least
+// once and expires, then one that expires.
 func (c *Cleaner) evict() {
 	var victim *orphan
 	looks := 0
@@ -317,7 +316,7 @@ func (c *Cleaner) evict() {
 	delete(c.orphans, victim.key)
 }
 
-// hasten lets the goroutine look what is due, and starts it if there is none. c.mu is held.
+// hasten makes the goroutine check what is due, and starts it if there is none. c.mu is held.
 func (c *Cleaner) hasten() {
 	if c.run == 0 && len(c.orphans) > 0 {
 		run := c.runs + 1
@@ -332,8 +331,8 @@ func (c *Cleaner) hasten() {
 	}
 }
 
-// cleanUp releases what is due until nothing is left. What failed before is sent beside it,
-// one batch at a time, so that it delays nothing else.
+// cleanUp releases due orphans until none is left. Failed releases are sent in parallel, one
+// batch at a time, so that they delay nothing else.
 func (c *Cleaner) cleanUp(run int) {
 	for {
 		batch, qs, pause, more := c.next(run)
@@ -355,8 +354,8 @@ func (c *Cleaner) cleanUp(run int) {
 	}
 }
 
-// next returns the next batch, or how long to wait for it. more is false if the goroutine
-// has to end.
+// next returns the next batch, or how long to wait for it. more is false if the goroutine has
+// to end.
 func (c *Cleaner) next(run int) (batch []*release, qs []driver.ReleaseRequest, pause time.Duration, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,7 +367,7 @@ func (c *Cleaner) next(run int) (batch []*release, qs []driver.ReleaseRequest, p
 		c.run = 0
 		return nil, nil, 0, false
 	}
-	next := now + pauseLimit // a timer does not count the time that the machine sleeps
+	next := now + pauseLimit // timers do not count the time that the machine sleeps
 	if c.closed {
 		next = min(next, c.by)
 	}
@@ -399,7 +398,7 @@ func (c *Cleaner) next(run int) (batch []*release, qs []driver.ReleaseRequest, p
 	return batch, requests(batch), next - now, true
 }
 
-// clean sends one batch; again: of what failed before.
+// clean sends one batch. again says that its releases have failed before.
 func (c *Cleaner) clean(batch []*release, qs []driver.ReleaseRequest, again bool) {
 	sent := c.Scope.Clock()
 	var err error
@@ -420,7 +419,7 @@ func (c *Cleaner) clean(batch []*release, qs []driver.ReleaseRequest, again bool
 	}
 }
 
-// call returns the context of a call for the batch. After Close, Life may have ended.
+// call returns the context for a call with the batch. After Close, Scope.Life may have ended.
 func (c *Cleaner) call(batch []*release, now time.Duration) *storecall.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -434,12 +433,12 @@ func (c *Cleaner) call(batch []*release, now time.Duration) *storecall.Context {
 	}
 	call.Detached, call.Timeout = true, last-now
 	if len(batch) > smallBatch || len(batch) < len(c.orphans) {
-		call.Timeout /= 2 // one that cannot be released leaves time for others
+		call.Timeout /= 2 // a release that cannot succeed leaves time for others
 	}
 	return call
 }
 
-// noteBatch notes the answers to a batch, and returns the resources that were freed.
+// noteBatch notes the answers to a batch and returns the freed resources.
 func (c *Cleaner) noteBatch(batch []*release, results []driver.ReleaseResult, err error, sent time.Duration, again bool) (freed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -455,7 +454,7 @@ func (c *Cleaner) noteBatch(batch []*release, results []driver.ReleaseResult, er
 		defer c.hasten()
 	}
 	for _, r := range batch {
-		if o := r.orphan; c.orphans[o.key] == o && c.over(o, sent, now) { // else it was let go
+		if o := r.orphan; c.orphans[o.key] == o && c.over(o, sent, now) { // otherwise it was dropped
 			delete(c.orphans, o.key)
 		}
 		if r.found {
@@ -465,8 +464,8 @@ func (c *Cleaner) noteBatch(batch []*release, results []driver.ReleaseResult, er
 	return freed
 }
 
-// over notes that the orphan's release was sent then. It decides when the next is due, or
-// reports that the clean-up is over. c.mu is held.
+// over notes that the orphan's release was sent at the given time. It schedules the next
+// release, or reports that the clean-up has ended. c.mu is held.
 func (c *Cleaner) over(o *orphan, sent, now time.Duration) bool {
 	o.tell()
 	o.Endless = o.Endless && !o.answered()
@@ -488,19 +487,19 @@ func (c *Cleaner) over(o *orphan, sent, now time.Duration) bool {
 	}
 	last := o.Until
 	if o.ends != byAnswer {
-		last += o.Until - o.From // what arrived just before lives as long again
+		last += o.Until - o.From // an attempt that arrived just before lives as long again
 	}
 	switch {
 	case !o.answered() && (o.Endless || sent < last):
 		o.due = now
 	case o.ended() && o.ends == byFinding && now < o.Until:
-		// A copy of the request, made on the way to the store, may still arrive.
+		// A copy of the request that the network made may still arrive.
 		o.Until = min(o.Until, now+CopiesArrive)
 		o.due = o.Until
 	case o.ended(), sent >= o.Until:
 		return true
 	default:
-		// What is due at about the same time is sent together.
+		// Releases that are due at about the same time are sent together.
 		grid := o.pause / 4
 		o.due = (now + o.pause).Truncate(grid) + grid
 		o.pause = min(2*o.pause, max((o.Until-o.From)/8, storecall.RetryFirst), pauseLimit)
@@ -511,9 +510,9 @@ func (c *Cleaner) over(o *orphan, sent, now time.Duration) bool {
 	return false
 }
 
-// unused returns what of the batch is still to be released: neither what is in use, nor what
-// was let go. A use between this look and the release is not seen: then that program loses
-// the lock, and learns it by its next renewal.
+// unused returns the part of the batch that is still to be released, without holds that are
+// in use and orphans that were dropped. A use that begins between the check and the release
+// goes unnoticed: that program loses the lock and learns of it at its next renewal.
 func (c *Cleaner) unused(batch []*release) (left []*release, qs []driver.ReleaseRequest, failed error) {
 	c.mu.Lock()
 	var unknown []driver.HoldRef
@@ -527,7 +526,7 @@ func (c *Cleaner) unused(batch []*release) (left []*release, qs []driver.Release
 		call := c.call(batch, c.Scope.Clock())
 		used, err := c.Used(call, ref)
 		if failed = call.End(err); failed != nil {
-			break // all would wait for a store that does not answer
+			break // the others would wait for a store that does not answer
 		}
 		if used {
 			c.Spare(ref)

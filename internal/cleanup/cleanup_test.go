@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// A store that cannot be reached does not make a Cleaner grow without bound, and those that
-// wait for a forgotten orphan are woken.
+// If the store cannot be reached, a Cleaner does not grow without bound, and callers that
+// wait for a dropped orphan are woken.
 func TestOrphansAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -41,13 +41,13 @@ func TestOrphansAreBounded(t *testing.T) {
 			}
 		}
 		if n := c.Len(); n != MostOrphans || told != 500 {
-			t.Errorf("%d orphans are kept and %d told, want %d and 500", n, told, MostOrphans)
+			t.Errorf("%d orphans are kept and %d channels closed, want %d and 500", n, told, MostOrphans)
 		}
 	})
 }
 
-// A store that does not answer whether a hold is in use keeps no other look waiting, and
-// Close no longer than it may take.
+// If the store does not answer whether a hold is in use, other checks do not wait for it, and
+// Close waits no longer than a call may take.
 func TestUsedWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -56,7 +56,7 @@ func TestUsedWithoutAnAnswer(t *testing.T) {
 		c := New(Config{
 			Scope: scope,
 			Send: func(context.Context, []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-				t.Error("released what may be in use")
+				t.Error("a hold that may be in use was released")
 				return nil, nil
 			},
 			Used: func(ctx context.Context, _ driver.HoldRef) (bool, error) {
@@ -70,7 +70,7 @@ func TestUsedWithoutAnAnswer(t *testing.T) {
 		}
 		time.Sleep(Patience / 2)
 		if n := looks.Load(); n != 1 {
-			t.Errorf("%d looks in the time of one", n)
+			t.Errorf("Used was called %d times in the time of one call", n)
 		}
 		scope.Close()
 		c.Close(scope.Clock() + 3*time.Second)

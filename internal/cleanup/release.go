@@ -15,11 +15,11 @@ import (
 // Patience is how long releases without an answer are repeated.
 const Patience = 5 * time.Second
 
-// errNoTime: earlier releases took all the time.
+// errNoTime means that earlier releases took all the time.
 var errNoTime = fmt.Errorf("no time left of the %v", Patience)
 
-// ErrRetaken says that the hold was released, but its lock ID still holds the resource. It is a
-// storecall.ErrForced: another program has replaced the hold.
+// ErrRetaken means that the hold was released but its lock ID still holds the resource,
+// because another program has replaced the hold. It matches storecall.ErrForced.
 var ErrRetaken error = retakenError{}
 
 type retakenError struct{}
@@ -30,8 +30,8 @@ func (retakenError) Error() string {
 
 func (retakenError) Is(target error) bool { return target == storecall.ErrForced }
 
-// batchSize is how many holds one request carries at most. After requests without an answer
-// it is fewer, down to one by one: one of them may be what held up the rest. Batches of more
+// batchSize is the largest number of holds in a request. After requests without an answer the
+// batches get smaller, down to one: one hold may have delayed the others. Batches of more
 // than smallBatch leave half of the time to others.
 const (
 	batchSize  = 1000
@@ -40,29 +40,29 @@ const (
 
 // release is the release of one hold or place.
 //
-// A release may be repeated: it names one acquisition, which does not come back. Only
-// a release without a hold ID could affect the next holder, so it is sent once.
+// A release may be repeated: it names one acquisition, which does not come back. Only a
+// release without a hold ID could affect the next holder, so it is sent once.
 type release struct {
 	q      driver.ReleaseRequest
-	share  int     // at most so many travel in its batch: fewer after each failure
+	share  int     // the largest size of its batch: smaller after each failure
 	found  bool    // the store had the hold
-	orphan *orphan // whose clean-up it is, or nil
+	orphan *orphan // the orphan that it cleans up, or nil
 	err    error   // of the last request
 }
 
-// answered reports whether the store has answered. If another program has retaken
-// the lock, it has another hold ID, and this hold is gone.
+// answered reports whether the store has answered. If another program has retaken the lock,
+// the new hold has another ID, and this hold is gone.
 func (r *release) answered() bool { return r.err == nil || errors.Is(r.err, ErrRetaken) }
 
-// final reports whether the release must not be sent again, because that would be
-// useless or could do harm.
+// final reports whether the release must not be repeated, because a repeat would be useless
+// or harmful.
 func final(q driver.ReleaseRequest, err error) bool {
 	return err == nil || errors.Is(err, ErrRetaken) || storecall.Permanent(err) || q.HoldID.IsZero() && q.Place.IsZero()
 }
 
-// nextBatch returns the releases that travel together next: first those that have not
-// failed. Releases of a batch that failed travel in smaller batches each time. So a
-// release that makes batches fail, or takes all their time, is soon alone.
+// nextBatch returns the releases of the next batch, first the ones that have not failed. The
+// releases of a failed batch get smaller batches each time. So a release that makes batches
+// fail, or takes all their time, is soon alone.
 func nextBatch(rs []*release) []*release {
 	slices.SortStableFunc(rs, func(a, b *release) int { return cmp.Compare(b.share, a.share) })
 	for n, r := range rs {
@@ -101,10 +101,10 @@ func note(batch []*release, results []driver.ReleaseResult, err error) (failed b
 	return failed
 }
 
-// ReleaseAll sends the releases, repeats those without an answer for as long as that, and
-// returns their outcomes. It uses only the values of ctx. A call that ended long after its
-// time says that the process was stopped, not that the store is silent: once, that time does
-// not count.
+// ReleaseAll sends the releases, repeats the unanswered ones for the given patience, and
+// returns their outcomes. It uses only the values of ctx. If a call ends long after its
+// timeout, the process was stopped, and the store may not be silent: once, that time does not
+// count.
 func (c *Cleaner) ReleaseAll(ctx context.Context, qs []driver.ReleaseRequest, patience time.Duration) []error {
 	rs := make([]*release, len(qs))
 	for i, q := range qs {
@@ -120,7 +120,7 @@ func (c *Cleaner) ReleaseAll(ctx context.Context, qs []driver.ReleaseRequest, pa
 		batch := nextBatch(pending)
 		timeout := by - now
 		if len(batch) > smallBatch || len(batch) < len(pending) {
-			timeout /= 2 // one that cannot be released leaves time for others
+			timeout /= 2 // a release that cannot succeed leaves time for others
 		}
 		call := &storecall.Context{Parent: ctx, Scope: c.Scope, Detached: true, Timeout: timeout}
 		results, err := c.Send(call, requests(batch))
@@ -131,8 +131,7 @@ func (c *Cleaner) ReleaseAll(ctx context.Context, qs []driver.ReleaseRequest, pa
 		if pause = 0; note(batch, results, call.End(err)) {
 			pause = pauses.Next()
 		}
-		// Releases that have failed come after the others, even those that travel
-		// alone as well.
+		// Failed releases come after the others, even after others in a batch of one.
 		pending = slices.Concat(pending[len(batch):], slices.DeleteFunc(batch, func(r *release) bool { return final(r.q, r.err) }))
 	}
 	errs := make([]error, len(rs))
@@ -142,8 +141,8 @@ func (c *Cleaner) ReleaseAll(ctx context.Context, qs []driver.ReleaseRequest, pa
 	return errs
 }
 
-// Release is ReleaseAll for one release, with Patience, and makes one allocation. It also
-// stops at the deadline, when the hold ends anyway.
+// Release is like ReleaseAll for one release and with Patience, and allocates once. It also
+// stops at the deadline, when the hold expires.
 func (c *Cleaner) Release(ctx context.Context, q driver.ReleaseRequest, deadline time.Duration) error {
 	first := &struct {
 		qs   [1]driver.ReleaseRequest
@@ -165,6 +164,6 @@ func (c *Cleaner) Release(ctx context.Context, q driver.ReleaseRequest, deadline
 			return err
 		}
 		time.Sleep(pause)
-		call = new(storecall.Context) // the store may still look at the one before
+		call = new(storecall.Context) // the store may still use the previous one
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// New returns a clock that counts suspension: the monotonic clock plus the time by
-// which CLOCK_BOOTTIME, which counts it, got ahead since.
+// New returns a clock that counts the suspension of the machine: the monotonic clock plus the
+// time by which CLOCK_BOOTTIME, which counts it, has got ahead.
 //
-// Reading CLOCK_BOOTTIME takes two system calls, many times as long as time.Now. So
-// the clock reads it only when the wall clock and the monotonic clock have moved
-// apart, as they do when the machine sleeps or somebody sets the wall clock.
-// CLOCK_BOOTTIME then shows which of the two it was, and for how long.
+// Reading CLOCK_BOOTTIME takes two system calls, many times as long as time.Now. So the clock
+// reads it only after the wall clock and the monotonic clock have moved apart, because the
+// machine slept or somebody set the wall clock. CLOCK_BOOTTIME then shows which of the two it
+// was, and for how long.
 func New() func() time.Duration {
 	start := time.Now()
 	base := max(suspended(), suspended(), suspended())
@@ -50,10 +50,10 @@ const (
 	clockBoottime  = 7
 )
 
-// suspended returns for how long the machine has slept since it was started. It reads
-// the clock that counts sleep first: if the thread is interrupted between the two,
-// the result is too small, never too large, and the next one is right. It returns 0
-// if the kernel has no such clock.
+// suspended returns how long the machine has slept since it was started. It reads the clock
+// that counts sleep first: if the thread is interrupted between the two readings, the result
+// is too small, never too large, and the next one is right. It returns 0 if the kernel has no
+// such clock.
 func suspended() time.Duration {
 	boot, ok := gettime(clockBoottime)
 	mono, ok2 := gettime(clockMonotonic)

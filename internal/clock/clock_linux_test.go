@@ -13,7 +13,7 @@ func TestSuspended(t *testing.T) {
 	if _, ok := gettime(12345); ok {
 		t.Error("a clock that does not exist was read")
 	}
-	// Never more than it is, so the largest of many is the closest.
+	// A reading is never too large, so the largest of many is the closest.
 	most := suspended()
 	for range 1000 {
 		most = max(most, suspended())

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// New returns a clock that counts suspension as far as the wall clock shows it.
+// New returns a clock that counts the suspension of the machine as far as the wall clock
+// shows it.
 func New() func() time.Duration {
 	start := time.Now()
 	var mu sync.Mutex

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Where no clock counts sleep, the larger of two advances counts.
+// If no clock counts sleep, the larger of two advances counts.
 func TestSleepDetector(t *testing.T) {
 	type reading struct{ mono, wall, want time.Duration }
 	const s = time.Second
@@ -30,8 +30,8 @@ func TestSleepDetector(t *testing.T) {
 	}
 }
 
-// The clock runs with the monotonic one while the machine is awake, and goes back in
-// no goroutine.
+// The clock runs with the monotonic one while the machine is awake, and never goes back in
+// any goroutine.
 func TestClock(t *testing.T) {
 	before := time.Now()
 	clock := New()
@@ -43,7 +43,7 @@ func TestClock(t *testing.T) {
 			for range 1000 {
 				least := time.Since(after)
 				now := clock()
-				// A machine that pauses between the readings is within its rights.
+				// The machine may pause between the readings.
 				if most := time.Since(before); now < last || now < least || now > most+time.Second {
 					t.Errorf("read %v after %v; it is between %v and %v", now, last, least, most)
 					return

@@ -1,5 +1,5 @@
-// Package foreign keeps the errors of libraries, and of the code of users that these call,
-// from being taken for answers of a store.
+// Package foreign prevents errors of libraries, and of user code that they call, from being
+// taken for answers of a store.
 package foreign
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Error returns err, which is of code that is not the store's own, with its text. If ctx has
-// ended, that is all that is left of err, and the error is ctx.Err(): libraries return the
-// cause of ctx as well, which may be any error, that of another lock too. So it is if err is
-// a named error of package driver, or one of named: a dialer or a http.RoundTripper may lock,
-// too. All other errors are returned as they are.
+// Error returns err, an error of code outside the store, with its text. If ctx has ended, the
+// result keeps only the text of err and matches only ctx.Err(): libraries may return the
+// cause of ctx, which may be any error, also one about another lock. Likewise only the text
+// is kept if err is a named error of package driver or one of named: a dialer or an
+// http.RoundTripper may use locks too. All other errors are returned unchanged.
 func Error(ctx context.Context, err error, named ...error) error {
 	if err == nil {
 		return nil
 	}
 	if end := ctx.Err(); end != nil {
-		if err == end { //nolint:errorlint // what wraps it may wrap others
+		if err == end { //nolint:errorlint // an error that wraps it may wrap others
 			return err
 		}
 		return failure{err, end}
@@ -34,17 +34,17 @@ func Error(ctx context.Context, err error, named ...error) error {
 	return err
 }
 
-// CtxError returns why ctx ended: an error that is ctx.Err(), and tells the cause if the
-// caller gave one. It is not the cause: that may be the error of another lock.
+// CtxError returns why ctx ended: an error that matches ctx.Err() and has the cause of ctx in
+// its text. It does not match the cause, which may be the error of another lock.
 func CtxError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == err { //nolint:errorlint // what wraps it says more
+	if cause == err { //nolint:errorlint // an error that wraps it says more
 		return err
 	}
 	return fmt.Errorf("%w: %v", err, cause)
 }
 
-// failure is an error of which the text is left, and the ctx.Err() that it is.
+// failure is the text of an error, and the ctx.Err() that it matches.
 type failure struct{ of, end error }
 
 func (f failure) Error() string {

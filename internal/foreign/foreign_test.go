@@ -40,19 +40,19 @@ func TestError(t *testing.T) {
 		}
 		for _, want := range c.is {
 			if !errors.Is(err, want) {
-				t.Errorf("%v: it is not %v", err, want)
+				t.Errorf("%v does not match %v", err, want)
 			}
 		}
 		for _, not := range c.not {
 			if errors.Is(err, not) {
-				t.Errorf("%v: it is %v", err, not)
+				t.Errorf("%v matches %v", err, not)
 			}
 		}
 		if as := (*driver.HeldError)(nil); errors.As(err, &as) {
-			t.Errorf("%v: it is a HeldError", err)
+			t.Errorf("%v is a HeldError", err)
 		}
 	}
 	if err := foreign.Error(dead, nil); err != nil {
-		t.Errorf("no error became %v", err)
+		t.Errorf("a nil error became %v", err)
 	}
 }

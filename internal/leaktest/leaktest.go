@@ -1,6 +1,5 @@
-// Package leaktest fails a test binary that leaves goroutines behind. It is for
-// the modules that are released, whose users should not download a test library:
-// the module lab uses goleak.
+// Package leaktest makes a test binary fail if it leaks goroutines. It is for the released
+// modules, whose users should not download a test library. The module lab uses goleak.
 package leaktest
 
 import (
@@ -11,11 +10,11 @@ import (
 	"time"
 )
 
-// patience is how long goroutines have to end after the last test.
+// patience is how long goroutines may take to end after the last test.
 const patience = 2 * time.Second
 
-// Main runs the tests, and exits. A goroutine that the tests started and that
-// does not end makes them fail.
+// Main runs the tests and exits. A goroutine that the tests started and that does not end
+// makes them fail.
 func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if left := leaked(patience); code == 0 && left != "" {
@@ -25,7 +24,7 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// leaked returns the stacks of all other goroutines that do not end in time.
+// leaked returns the stacks of the other goroutines that do not end in time.
 func leaked(within time.Duration) string {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		left := others()
@@ -35,8 +34,8 @@ func leaked(within time.Duration) string {
 	}
 }
 
-// others returns the stacks of all goroutines but the caller's and those that
-// the standard library never ends.
+// others returns the stacks of all goroutines except the caller's and goroutines of the
+// standard library that never end.
 func others() string {
 	buf := make([]byte, 1<<20)
 	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")

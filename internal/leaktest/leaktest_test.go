@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// What listens to signals never ends, and is nobody's leak. The goroutine that
-// runs the tests waits for this one: it is TestMain's in a test binary that has
-// one.
+// The goroutine that listens for signals never ends and is no leak. The goroutine that runs
+// the tests waits for this one: in a binary with TestMain it is that of TestMain.
 func TestLeaked(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
@@ -23,12 +22,12 @@ func TestLeaked(t *testing.T) {
 	end := make(chan struct{})
 	go stuck(end)
 	if left := leaked(50 * time.Millisecond); !strings.Contains(left, "leaktest.stuck") || count() != before+1 {
-		t.Errorf("not found: %s", left)
+		t.Errorf("the leak was not found: %s", left)
 	}
 	close(end)
 	for began := time.Now(); count() != before; time.Sleep(time.Millisecond) {
 		if time.Since(began) > patience {
-			t.Fatalf("it has ended: %s", others())
+			t.Fatalf("reported after its end: %s", others())
 		}
 	}
 }

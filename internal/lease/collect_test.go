@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// However many holds there are, collect finds all that is due and says when to look
-// again: a hold that it forgets would pass its deadline unseen.
+// However many holds there are, collect finds all due holds and says when the next one is
+// due: a forgotten hold would pass its deadline unnoticed.
 func TestCollect(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }

@@ -1,13 +1,13 @@
-// Package lease keeps holds alive until they are released or lost, and ends their contexts
-// before the store can grant the resource to another.
+// Package lease renews holds until they are released or lost, and ends their contexts before
+// the store can grant the resource to another client.
 //
-// A hold is lost at its deadline, which is a margin before its end in the store, unless a
-// renewal moves it (DESIGN.md, Client). Leases has one timer. Each time it fires, tick loses
-// what is past its deadline and sends the renewals that are due. Each batch of them has its
-// own goroutine, so a store that hangs delays neither the timer nor other batches. The answers
-// arrive in answered, which moves the deadline, notes a failure, or loses the hold.
+// A hold is lost at its deadline, a margin before its end in the store, unless a renewal moves
+// the deadline (DESIGN.md, Client). Leases has one timer. Each time it fires, tick ends the
+// holds that have passed their deadlines and sends the due renewals. Each batch of renewals
+// has its own goroutine, so a store that hangs delays neither the timer nor other batches. The
+// answers arrive in answered, which moves the deadline, notes a failure, or ends the hold.
 //
-// All methods may be called concurrently. None calls the store or the user's code under the
+// All methods may be called concurrently. They call neither the store nor user code under the
 // mutex.
 package lease
 
@@ -26,38 +26,38 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// Why a hold is lost.
+// The reasons of a loss.
 var (
 	ErrExpired     = errors.New("its time ran out")
 	ErrForced      = storecall.ErrForced
 	ErrUnreachable = errors.New("no renewal got through in time")
 )
 
-// ErrReleased is the cause of the contexts of holds that were released.
+// ErrReleased is the cause of the contexts of released holds.
 var ErrReleased = errors.New("holdfast: lock released")
 
 const never = storecall.Never
 
-// rememberRevoked is how long the answer to an acquire may be on its way.
+// rememberRevoked is how long the answer to an acquire may be under way.
 const rememberRevoked = 30 * time.Second
 
-// Config is what Leases need.
+// Config configures Leases.
 type Config struct {
 	Scope *storecall.Scope
 	Store driver.Store
 	// Margin returns how long before its end a hold with that TTL counts as lost.
 	Margin func(ttl time.Duration) time.Duration
-	// Loss returns the error of a hold that is lost because of cause.
+	// Loss returns the error of a lost hold.
 	Loss func(l *Lease, cause error) error
 
-	// What becomes of holds. These are called under the mutex, in the order of what happens:
-	// they may do no more than queue.
+	// The events of holds. These functions are called under the mutex, in the order of the
+	// events, and must only queue.
 	Started func(l *Lease)
 	Renewed func(l *Lease, sent, now time.Duration, err error)
 	Ended   func(l *Lease, cause error)
 	Lost    func(l *Lease, cause error)
-	// Forgotten is called under no mutex: a hold with that TTL was lost that may have no end in
-	// the store.
+	// Forgotten is called without a mutex if a hold with that TTL was lost that may have no
+	// end in the store.
 	Forgotten func(l *Lease, ttl time.Duration)
 }
 
@@ -67,26 +67,26 @@ type Leases struct {
 
 	mu        sync.Mutex
 	closed    bool
-	renewing  context.Context // ends when nothing is to be renewed any more
+	renewing  context.Context // ends when no renewal is needed any more
 	endRenew  context.CancelFunc
 	live      map[driver.HoldID]*Lease
-	named     map[nameKey]*Lease // those of them whose lock ID the caller chose
+	named     map[nameKey]*Lease // the live holds whose lock ID the caller chose
 	revoked   map[driver.HoldID]revoked
-	running   sync.WaitGroup // functions of Do; closed lets none begin
+	running   sync.WaitGroup // functions of Do; closed prevents new ones
 	due       time.Duration  // when the first hold is due, or earlier
 	timer     *time.Timer
-	timerAt   time.Duration // when it fires; 0: it is not set
-	batch     int           // how many holds are renewed in one request
-	failing   bool          // at the last look, a hold was not renewed yet after a failure
-	lossWatch bool          // watchLoss runs, or is useless
-	doubtedAt time.Duration // when the store may last have lost holds: earlier answers do not count
+	timerAt   time.Duration // when the timer fires; 0 if it is not set
+	batch     int           // how many holds a request renews
+	failing   bool          // at the last check, a hold had an unanswered renewal
+	lossWatch bool          // watchLoss runs, or is not supported
+	doubtedAt time.Duration // when the store may last have lost holds: answers to earlier requests do not count
 }
 
-// nameKey names what a lock ID can hold once.
+// nameKey is a resource and a lock ID, which has at most one hold of it.
 type nameKey struct{ resource, lockID string }
 
-// revoked is a hold that was released by another than its holder, before its grant arrived. A
-// grant of the same hold ID with another token is another one.
+// revoked is a hold that another caller than its holder released before its grant arrived. A
+// grant of the same hold ID with another token is another hold.
 type revoked struct {
 	token  uint64
 	forced bool
@@ -95,38 +95,39 @@ type revoked struct {
 // Lease is one hold. Its exported fields are set before Add and do not change.
 type Lease struct {
 	Ref   driver.HoldRef
-	Ctx   context.Context // whose values Context carries
-	Data  any             // the user's
+	Ctx   context.Context // Context has its values
+	Data  any             // for the caller
 	Mode  driver.Mode
 	Named bool // the caller chose the lock ID
-	Keep  bool // it is renewed
+	Keep  bool // the Client renews it
 
-	gone atomic.Bool // the store has confirmed its release
+	gone atomic.Bool // the store has confirmed the release
 	ls   *Leases
 	// Guarded by ls.mu.
 	state    State
-	endless  bool            // a request to keep it forever was sent at some time
-	inFlight bool            // a renewal was sent that has no answer yet
-	inDo     bool            // Do runs its function, and releases it afterwards
-	isWanted bool            // a renewal said that somebody waits
+	endless  bool            // a request to keep it forever was sent
+	inFlight bool            // a renewal has no answer yet
+	inDo     bool            // Do runs its function and releases the hold afterwards
+	isWanted bool            // a renewal has reported waiters
 	ctx      context.Context // made by Context
 	cancel   context.CancelCauseFunc
-	ended    error // the cause of ctx, once it has ended
-	loss     error // that of Config.Loss, if it is lost
+	ended    error // the cause of the end of ctx, once it has ended
+	loss     error // the error of Config.Loss, if it is lost
 	ttl      time.Duration
-	deadline time.Duration   // on the clock; final once it has passed
+	deadline time.Duration   // by the clock; final once it has passed
 	renewAt  time.Duration   // when it is renewed next
-	failure  error           // of the last renewal, nil if it was answered
-	pauses   backoff.Backoff // after renewals that failed
+	failure  error           // the error of the last renewal; nil if it was answered
+	pauses   backoff.Backoff // after failed renewals
 	wanted   chan struct{}   // made by Wanted
-	freeFrom time.Duration   // see Delay
+	freeFrom time.Duration   // when a delayed release frees the resource; see End
 	bound    map[*context.CancelFunc]context.CancelFunc
 }
 
-// State of a Lease. It goes from Live to Released, or to Lost. Gone is told by End alone.
+// State is the state of a Lease. It goes from Live to Released or Lost. Only End returns
+// Gone.
 type State uint8
 
-// The states.
+// The states of a Lease.
 const (
 	Live     State = iota
 	Released       // by the holder; the store may not have confirmed it yet
@@ -134,12 +135,12 @@ const (
 	Lost
 )
 
-// New returns Leases without a hold.
+// New returns Leases without holds.
 func New(cfg Config) *Leases {
 	ls := &Leases{
 		Config: cfg, live: make(map[driver.HoldID]*Lease), named: make(map[nameKey]*Lease),
 		revoked: make(map[driver.HoldID]revoked), due: never, batch: batchSize,
-		doubtedAt: -never, // clocks may begin below 0
+		doubtedAt: -never, // the clock may begin below 0
 	}
 	ls.renewing, ls.endRenew = context.WithCancel(context.Background())
 	return ls
@@ -155,8 +156,9 @@ func (ls *Leases) Deadline(sent, ttl time.Duration) time.Duration {
 	return sent + ttl - ls.Margin(ttl)
 }
 
-// Add begins a hold that was granted now: the acquire that asked for it for lease was sent
-// then. ttl is that of its renewals. Add reports false, and begins none, after Close.
+// Add begins a hold that was granted now, by an acquire with the TTL lease that was sent at
+// the given time. ttl is the TTL of the renewals. After Close, Add reports false and begins
+// no hold.
 func (ls *Leases) Add(l *Lease, sent, now, lease, ttl time.Duration) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -177,8 +179,8 @@ func (ls *Leases) Add(l *Lease, sent, now, lease, ttl time.Duration) bool {
 	return true
 }
 
-// NamedHold returns the live hold of the resource with that lock ID, which its caller chose, or
-// nil.
+// NamedHold returns the live hold of the resource with the given lock ID if its caller chose
+// that ID, or nil.
 func (ls *Leases) NamedHold(resource, lockID string) *Lease {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -189,7 +191,7 @@ func (ls *Leases) NamedHold(resource, lockID string) *Lease {
 	return l
 }
 
-// Left is what is left of a live hold.
+// Left is a live hold with its TTL and the time left.
 type Left struct {
 	*Lease
 	TTL, Left time.Duration
@@ -208,7 +210,7 @@ func (ls *Leases) All() []Left {
 }
 
 // find returns the live hold, or nil. A grant of the same hold ID with another token is
-// another one: its answer got lost, and it was released before the attempt was repeated.
+// another hold: its answer got lost, and it was released before the attempt was repeated.
 func (ls *Leases) find(ref driver.HoldRef) *Lease {
 	if l := ls.live[ref.HoldID]; l != nil && l.Ref.Token == ref.Token {
 		return l
@@ -216,10 +218,10 @@ func (ls *Leases) find(ref driver.HoldRef) *Lease {
 	return nil
 }
 
-// Revoke ends the live holds of those that are about to be released by others than their
-// holders: their contexts end before the store releases them. It returns them, nil where there
-// is no live hold. That may still begin, if the answer to its acquire is on its way: then it
-// ends at once, until Forget lets go of it.
+// Revoke ends the live holds that another caller than their holders is about to release:
+// their contexts end before the store gets the release. It returns them, with nil for a hold
+// that is not live. If the answer to its acquire is still under way, such a hold ends as soon
+// as it begins, until Forget forgets it.
 func (ls *Leases) Revoke(refs []driver.HoldRef, forced bool) []*Lease {
 	own := make([]*Lease, len(refs))
 	ls.mu.Lock()
@@ -243,7 +245,8 @@ func (ls *Leases) revoke(l *Lease, forced bool) {
 	ls.release(l, ErrReleased)
 }
 
-// Forget lets Revoke forget them, once the answer to an acquire can no longer be on its way.
+// Forget makes the Leases forget revoked holds, once the answers to their acquires can no
+// longer arrive.
 func (ls *Leases) Forget(refs []driver.HoldRef) {
 	time.AfterFunc(rememberRevoked, func() {
 		ls.mu.Lock()
@@ -254,8 +257,8 @@ func (ls *Leases) Forget(refs []driver.HoldRef) {
 	})
 }
 
-// Close ends the holds, but those under which Do runs its function: only their contexts end,
-// and they are kept alive until CloseRunning. It returns both.
+// Close ends the holds. For the holds of running functions of Do it ends only the contexts:
+// they are renewed until CloseRunning. It returns both.
 func (ls *Leases) Close(cause error) (ended, running []*Lease) {
 	ls.mu.Lock()
 	ls.closed = true
@@ -276,15 +279,15 @@ func (ls *Leases) Close(cause error) (ended, running []*Lease) {
 	return ended, running
 }
 
-// Wait returns when Do runs no function any more, and ends the renewals: one that hangs
-// delays nothing. It is called after Close.
+// Wait waits for the functions of Do and then ends the renewals, so that a hanging one delays
+// nothing. It is called after Close.
 func (ls *Leases) Wait() {
 	ls.running.Wait()
 	ls.endRenew()
 }
 
-// CloseRunning ends the holds under which functions still run, and the renewals. It returns
-// those of them that the store may still have.
+// CloseRunning ends the holds of functions that still run, and the renewals. It returns the
+// holds that the store may still have.
 func (ls *Leases) CloseRunning(running []*Lease, cause error) (unreleased []*Lease) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -300,8 +303,8 @@ func (ls *Leases) CloseRunning(running []*Lease, cause error) (unreleased []*Lea
 	return unreleased
 }
 
-// EnterDo notes that Do runs its function under the hold. It reports false after Close, which
-// has released the hold, or will.
+// EnterDo notes that Do runs its function under the hold. After Close, which releases the
+// hold, it reports false.
 func (l *Lease) EnterDo() bool {
 	l.ls.mu.Lock()
 	defer l.ls.mu.Unlock()
@@ -313,7 +316,7 @@ func (l *Lease) EnterDo() bool {
 	return true
 }
 
-// LeaveDo notes that the function has returned, and that the hold was released.
+// LeaveDo notes that the function has returned and the hold was released.
 func (l *Lease) LeaveDo() {
 	l.ls.mu.Lock()
 	defer l.ls.mu.Unlock()
@@ -335,7 +338,7 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Bind returns a copy of ctx that ends also with the hold. End returns only when it has ended.
+// Bind returns a context derived from ctx that also ends with the hold, before End returns.
 func (l *Lease) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	bound, cancel := context.WithCancelCause(ctx)
 	own := l.Context()
@@ -360,10 +363,10 @@ func (l *Lease) Bind(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// endBound ends the contexts bound to holds that have ended, before the store is asked
-// to release these: context.AfterFunc starts a goroutine, which may come too late, and so may
-// another caller that ends them. ls.mu is not held, because the parents of the contexts are
-// the user's.
+// endBound ends the contexts that are bound to ended holds, before the store gets their
+// releases: context.AfterFunc starts a goroutine, which may run too late, and so may another
+// caller that ends them. ls.mu is not held, because the parents of the contexts are user
+// code.
 func (ls *Leases) endBound(all ...*Lease) {
 	var ends []context.CancelFunc
 	ls.mu.Lock()
@@ -378,8 +381,8 @@ func (ls *Leases) endBound(all ...*Lease) {
 	}
 }
 
-// Left returns the time until the hold counts as lost unless it is renewed: 0 if it has ended,
-// and driver.Forever if it has no end.
+// Left returns the time until the hold counts as lost if it is not renewed. It is 0 if the
+// hold has ended, and driver.Forever if it has no end.
 func (l *Lease) Left() time.Duration {
 	l.ls.mu.Lock()
 	defer l.ls.mu.Unlock()
@@ -396,7 +399,7 @@ func (l *Lease) left(now time.Duration) time.Duration {
 	return max(l.deadline-now, 0)
 }
 
-// Wanted returns a channel that is closed once a renewal has said that somebody waits.
+// Wanted returns a channel that is closed once a renewal has reported waiters.
 func (l *Lease) Wanted() <-chan struct{} {
 	l.ls.mu.Lock()
 	defer l.ls.mu.Unlock()
@@ -409,7 +412,7 @@ func (l *Lease) Wanted() <-chan struct{} {
 	return l.wanted
 }
 
-// noteWaiters notes how many wait for the resource. ls.mu is held.
+// noteWaiters notes the number of waiters for the resource. ls.mu is held.
 func (l *Lease) noteWaiters(n int) {
 	if n == 0 || l.isWanted {
 		return
@@ -420,24 +423,24 @@ func (l *Lease) noteWaiters(n int) {
 	}
 }
 
-// Ending is how a hold ended.
+// Ending describes the end of a hold.
 type Ending struct {
 	State    State
 	Loss     error         // if it is lost
-	Deadline time.Duration // when it ends by itself, at the latest
+	Deadline time.Duration // when it expires at the latest
 	TTL      time.Duration // of the last grant or renewal
 	Endless  bool          // it may have no end
 	InDo     bool          // Do runs its function
-	Delay    time.Duration // for how long the release is to block the resource
+	Delay    time.Duration // how long the release is to block the resource
 	Repeated bool          // it had ended before
 }
 
-// End releases a live hold on this side, or loses it if its time is over: it is renewed no
-// longer, and its contexts have ended when End returns, also those of Bind. So a renewal that
-// is on its way finds no hold, or arrives before the release and does no harm.
+// End releases a live hold locally, or loses it if it has expired: the Client no longer
+// renews it, and its contexts, also the ones of Bind, have ended when End returns. A renewal
+// that is under way finds no hold, or arrives before the release and does no harm.
 //
-// delay is for how long the release is to block the resource. One that repeats another keeps
-// what is left of its delay.
+// delay is how long the release is to block the resource. A repeated release keeps the rest
+// of the delay.
 func (l *Lease) End(cause error, delay time.Duration) Ending {
 	ls := l.ls
 	ls.mu.Lock()
@@ -463,24 +466,24 @@ func (l *Lease) End(cause error, delay time.Duration) Ending {
 	return e
 }
 
-// Confirm notes that the store has confirmed the release of a hold that has ended. It reports
-// whether the hold was lost: then its end was told before.
+// Confirm notes that the store has confirmed the release of an ended hold. It reports whether
+// the hold was lost: then its end was reported before.
 func (l *Lease) Confirm(confirmed bool) (lost bool) {
 	if confirmed {
 		l.gone.Store(true)
 	}
-	return l.state == Lost // it changes no more
+	return l.state == Lost // the state is final
 }
 
-// expire loses a live hold whose time is over: the process or its machine was stopped, or
-// the timer is late. ls.mu is held.
+// expire loses a live hold that has passed its deadline: the process or its machine was
+// stopped, or the timer is late. ls.mu is held.
 func (ls *Leases) expire(l *Lease) {
 	if l.state == Live && ls.Scope.Clock() >= l.deadline {
 		ls.lose(l, nil)
 	}
 }
 
-// release ends a live hold, or loses it if its time is over. ls.mu is held.
+// release ends a live hold, or loses it if it has passed its deadline. ls.mu is held.
 func (ls *Leases) release(l *Lease, cause error) {
 	ls.expire(l)
 	if l.state == Live {
@@ -488,8 +491,8 @@ func (ls *Leases) release(l *Lease, cause error) {
 	}
 }
 
-// lose ends a hold that is lost because of cause; nil means that its deadline has
-// passed. Later answers change nothing. ls.mu is held.
+// lose ends a lost hold. A nil cause means that its deadline has passed. Later answers change
+// nothing. ls.mu is held.
 func (ls *Leases) lose(l *Lease, cause error) {
 	if l.state != Live {
 		return
@@ -506,8 +509,8 @@ func (ls *Leases) lose(l *Lease, cause error) {
 	}
 }
 
-// finish ends the keep-alive of a live hold and its context. ls.mu is held: to cancel it runs
-// none of the user's code, because context.AfterFunc starts a goroutine.
+// finish ends the renewals of a live hold and its context. ls.mu is held: cancelling runs no
+// user code, because context.AfterFunc starts a goroutine.
 func (ls *Leases) finish(l *Lease, to State, cause error) {
 	l.state = to
 	delete(ls.live, l.Ref.HoldID)
@@ -520,7 +523,7 @@ func (ls *Leases) finish(l *Lease, to State, cause error) {
 // endContext ends the context of the hold, unless it has ended. ls.mu is held.
 func (ls *Leases) endContext(l *Lease, cause error) {
 	if l.ended != nil {
-		return // as Close began, and Do's function had time to return
+		return // Close has ended it and gave Do's function time to return
 	}
 	l.ended = cause
 	if l.cancel != nil {
@@ -529,7 +532,7 @@ func (ls *Leases) endContext(l *Lease, cause error) {
 	ls.Ended(l, cause)
 }
 
-// expiry is why a hold that is past its deadline was lost. ls.mu is held.
+// expiry returns why a hold that has passed its deadline was lost. ls.mu is held.
 func (l *Lease) expiry() error {
 	switch {
 	case l.failure != nil:

@@ -28,7 +28,7 @@ var (
 	errClosed   = errors.New("closed")
 )
 
-// room has Leases, and the store that a test plays.
+// room has Leases and plays the store.
 type room struct {
 	*lease.Leases
 	scope *storecall.Scope
@@ -37,7 +37,7 @@ type room struct {
 
 	watchLoss func(context.Context) (<-chan struct{}, error)
 
-	mu          sync.Mutex // a test may read these after synctest.Wait without it
+	mu          sync.Mutex // a test may read these without it after synctest.Wait
 	renewals    [][]driver.RenewRequest
 	lossWatches int
 	forgotten   int
@@ -84,14 +84,13 @@ func (s store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.Re
 	return renew(ctx, qs)
 }
 
-// answers makes the store one that answers like that from now on.
+// answers makes the store answer in the given way from now on.
 func (r *room) answers(renew func(context.Context, []driver.RenewRequest) ([]driver.RenewResult, error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.renew = renew
 }
 
-// WatchLoss implements driver.LossWatcher.
 func (s store) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
 	s.r.mu.Lock()
 	s.r.lossWatches++
@@ -99,7 +98,7 @@ func (s store) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
 	return s.r.watchLoss(ctx)
 }
 
-// sizes returns those of the batches since it was called last.
+// sizes returns the sizes of the batches since the last call.
 func (r *room) sizes() (sizes []int) {
 	synctest.Wait()
 	r.mu.Lock()
@@ -120,12 +119,12 @@ func (r *room) add(t *testing.T) *lease.Lease {
 	t.Helper()
 	l, now := newLease(), r.scope.Clock()
 	if !r.Add(l, now, now, ttl, ttl) {
-		t.Fatal("the hold does not begin")
+		t.Fatal("Add returned false")
 	}
 	return l
 }
 
-// ended fails unless the hold has ended because of that; nil: it must not have.
+// ended fails unless the hold has ended with the given cause; nil means that it must be live.
 func ended(t *testing.T, l *lease.Lease, want error) {
 	t.Helper()
 	if got := context.Cause(l.Context()); (want == nil) != (got == nil) || !errors.Is(got, want) {
@@ -138,8 +137,8 @@ func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// A hold that is revoked ends with all that is bound to it before Revoke returns, even if its
-// grant arrives later.
+// Revoke ends a hold, and everything that is bound to it, before it returns, even if the
+// hold's grant arrives later.
 func TestRevoke(t *testing.T) {
 	for _, forced := range []bool{false, true} {
 		want := errReleased
@@ -171,14 +170,14 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// Close ends all holds, but those of Do only for their functions: they are kept alive until
-// these return. No hold begins after it.
+// Close ends all holds, but for running functions of Do only the contexts: these holds are
+// renewed until the functions return. No hold begins after Close.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
 		idle, busy := r.add(t), r.add(t)
 		if !busy.EnterDo() {
-			t.Error("Do does not begin")
+			t.Error("EnterDo returned false")
 		}
 		closed, running := r.Leases.Close(errClosed)
 		if !slices.Equal(closed, []*lease.Lease{idle}) || !slices.Equal(running, []*lease.Lease{busy}) {
@@ -193,7 +192,7 @@ func TestClose(t *testing.T) {
 		r.sizes()
 		time.Sleep(ttl)
 		if sizes := r.sizes(); len(sizes) < 2 || sizes[0] != 1 {
-			t.Errorf("renewals %v", sizes)
+			t.Errorf("the batches have the sizes %v", sizes)
 		}
 		waited := false
 		go func() { r.Wait(); waited = true }()
@@ -202,18 +201,18 @@ func TestClose(t *testing.T) {
 			t.Error("Wait returned before Do")
 		}
 		if e := busy.End(errReleased, 0); e.State != lease.Released || !e.InDo {
-			t.Errorf("the hold of Do: %+v", e)
+			t.Errorf("the hold of Do ended with %+v", e)
 		}
 		busy.LeaveDo()
 		synctest.Wait()
 		if !waited || len(r.CloseRunning(running, errClosed)) != 1 {
-			t.Error("Do has returned, its hold is to be released")
+			t.Error("the hold of a returned Do is not to be released")
 		}
 	})
 }
 
-// Contexts that are bound to a hold have ended when End returns, whatever else ends the hold at
-// the same time.
+// Contexts that are bound to a hold have ended when End returns, even if something else ends
+// the hold at the same time.
 func TestEndWaitsForBound(t *testing.T) {
 	for i := range 400 {
 		r := newRoom(t)
@@ -254,7 +253,7 @@ func TestEndWaitsForBound(t *testing.T) {
 	}
 }
 
-// The deadline counts from before the request, however it was renewed and however late the
+// The deadline counts from before the request, by any kind of renewal and however late the
 // answer comes. An answer after the deadline, or after the end, changes nothing.
 func TestDeadlineCountsFromTheSend(t *testing.T) {
 	const slow = 2 * time.Second
@@ -281,7 +280,7 @@ func TestDeadlineCountsFromTheSend(t *testing.T) {
 				late := newLease()
 				late.Keep = false
 				if r.Add(late, -time.Second, 0, ttl, ttl); l.Left() != life || late.Left() != life-time.Second {
-					t.Errorf("after the grant %v are left, after a late one %v", l.Left(), late.Left())
+					t.Errorf("%v left after the grant, %v after a late one", l.Left(), late.Left())
 				}
 				switch before {
 				case "deadline":
@@ -299,18 +298,19 @@ func TestDeadlineCountsFromTheSend(t *testing.T) {
 				default:
 					time.Sleep(time.Second)
 					if err := renew(r, l); err != nil || l.Left() != 2*ttl-margin-slow {
-						t.Errorf("after the renewal %v are left; error %v", l.Left(), err)
+						t.Errorf("%v left after the renewal; error %v", l.Left(), err)
 					}
 				}
 				if l.Left() != 0 && before != "" {
-					t.Error("an answer that came too late counts")
+					t.Error("a late answer counted")
 				}
 			})
 		}
 	}
 }
 
-// One hold that makes each batch fail loses no other hold; batches grow again when it is gone.
+// One hold that makes each batch fail loses no other hold. Batches grow again when it is
+// gone.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -349,8 +349,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// All holds are renewed at once when the store begins to notice losses, and at each signal.
-// What is under way then is repeated.
+// All holds are renewed when WatchLoss returns and at each signal. Renewals that are under
+// way then are repeated.
 func TestLossWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -364,9 +364,9 @@ func TestLossWatch(t *testing.T) {
 			return signals, nil
 		}
 		l := r.add(t)
-		time.Sleep(4 * time.Second) // the timer looks once a second
+		time.Sleep(4 * time.Second) // the timer fires once a second
 		if n := len(r.sizes()); n != 1 || r.lossWatches != 3 {
-			t.Errorf("%d renewals after %d calls", n, r.lossWatches)
+			t.Errorf("%d renewals after %d calls of WatchLoss", n, r.lossWatches)
 		}
 		answers := make(chan struct{})
 		r.answers(func(context.Context, []driver.RenewRequest) ([]driver.RenewResult, error) {
@@ -395,13 +395,13 @@ func TestLossWatch(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if r.lossWatches != 1 {
-			t.Errorf("a store that notices no losses was asked %d times", r.lossWatches)
+			t.Errorf("a store that notices no losses got %d calls of WatchLoss", r.lossWatches)
 		}
 	})
 }
 
-// After a suspension that was longer than the time left, all that is asked says that the hold
-// is lost. After a shorter one it is renewed within a second.
+// After a suspension that was longer than the time left, every method reports the loss. After
+// a shorter one the hold is renewed within a second.
 func TestSuspension(t *testing.T) {
 	look := map[string]func(l *lease.Lease) bool{
 		"context": func(l *lease.Lease) bool { return l.Context().Err() != nil },
@@ -427,13 +427,13 @@ func TestSuspension(t *testing.T) {
 			}
 			r.slept.Add(int64(life))
 			if !lost(l) {
-				t.Error("the hold lives on")
+				t.Error("the hold has not ended")
 			}
 		})
 	}
 }
 
-// What the store says in time ends a hold at once, and short locks that fail take no time from
+// A definite answer in time ends a hold at once, and short locks that fail take no time from
 // long ones.
 func TestAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -450,8 +450,8 @@ func TestAnswers(t *testing.T) {
 		time.Sleep(ttl / 2)
 		ended(t, l, lease.ErrForced)
 		r.sizes()
-		// The holder's own renewals fail again and again, and bring the next of the keep-alive
-		// no further away.
+		// The holder's own renewals fail again and again, and do not delay the Client's next
+		// renewal.
 		for long.Left() > time.Minute {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			_, _ = long.Renew(ctx, 0)
@@ -473,8 +473,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// A renewal that asked for no end and has no answer may have been applied: the loss is told, so
-// that the store is cleaned up.
+// A renewal to Forever without an answer may have been applied: the loss is reported, to
+// clean the store up.
 func TestEndlessIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -483,19 +483,19 @@ func TestEndlessIsForgotten(t *testing.T) {
 		_, _ = a.Renew(t.Context(), driver.Forever)
 		_ = r.Renew(t.Context(), []driver.HoldRef{b.Ref}, driver.Forever)
 		if e := a.End(errReleased, 0); !e.Endless {
-			t.Errorf("ended as %+v", e)
+			t.Errorf("the hold ended with %+v", e)
 		}
 		time.Sleep(ttl)
 		ended(t, c, lease.ErrUnreachable)
 		synctest.Wait()
 		if r.forgotten != 1 {
-			t.Errorf("%d holds may have no end, want that of b", r.forgotten)
+			t.Errorf("Forgotten was called for %d holds, want only b", r.forgotten)
 		}
 	})
 }
 
-// However many answers are lost or late: no context outlives its deadline by more than a tick of
-// the timer, and none ends before it without a reason.
+// However many answers are lost or late, no context outlives its deadline by more than a tick
+// of the timer, and none ends before it without a reason.
 func TestRandomAnswers(t *testing.T) {
 	for range 40 {
 		synctest.Test(t, func(t *testing.T) {
@@ -563,12 +563,12 @@ func TestRandomAnswers(t *testing.T) {
 					switch cause := context.Cause(ctx); {
 					case errors.Is(cause, lease.ErrForced):
 						if !lostBy[id] {
-							t.Error("the store did not say that it is lost")
+							t.Error("the store did not report the loss")
 						}
 					case late < 0 || late > 0 && !suspends || late > 11*time.Second:
 						t.Errorf("a context ended %v after its deadline: %v", late, cause)
 					case tries[id] < 2 && !suspends:
-						t.Errorf("lost after %d tries: %v", tries[id], cause)
+						t.Errorf("lost after %d attempts: %v", tries[id], cause)
 					}
 				})
 			}

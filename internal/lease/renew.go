@@ -12,25 +12,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// batchSize is how many holds one request carries at most. After requests without an
-// answer it is fewer, down to smallBatch. The holds of these requests then travel apart
-// from the others, and down to one by one: one of them may be what held up the rest. If
-// more than mostBatches requests would be sent at once, they carry up to smallBatch.
+// batchSize is the largest number of holds in a request. After requests without an answer the
+// batches get smaller, down to smallBatch. The holds of unanswered requests then travel apart
+// from the others, in batches down to one: one hold may have delayed the others. If more than
+// mostBatches such requests were due at once, each carries up to smallBatch holds.
 const (
 	batchSize   = 1000
 	smallBatch  = 16
 	mostBatches = 64
 )
 
-// maxSleep is how long the timer sleeps at most: timers do not count the time that a
-// machine sleeps, the clock does. One that is late by lateTimer is set anew.
+// maxSleep is the longest time that the timer sleeps: timers do not count the time that a
+// machine sleeps, but the clock does. A timer that is late by lateTimer is set anew.
 const (
 	maxSleep  = time.Second
 	lateTimer = 10 * time.Millisecond
 )
 
-// foreverCheck is how often the holder of a hold without an end makes sure that
-// it still holds.
+// foreverCheck is how often a hold without an end is renewed, to check that the store still
+// has it.
 const foreverCheck = 30 * time.Second
 
 // leaseOf returns the TTL that determines how often a hold is renewed.
@@ -41,14 +41,14 @@ func leaseOf(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// arm makes the timer fire at that time or earlier. ls.mu is held.
+// arm makes the timer fire at the given time or earlier. ls.mu is held.
 func (ls *Leases) arm(now, at time.Duration) {
 	if at == never || ls.closed && len(ls.live) == 0 {
 		return
 	}
 	at = min(at, now+maxSleep)
 	if ls.timerAt != 0 && ls.timerAt <= at && ls.timerAt > now-lateTimer {
-		return // it arms itself again
+		return // tick arms it again
 	}
 	ls.timerAt = at
 	switch d := at - now; {
@@ -69,7 +69,7 @@ func (ls *Leases) armFor(l *Lease, now time.Duration) {
 	ls.arm(now, ls.due)
 }
 
-// tick does what is due.
+// tick handles the holds that are due, and arms the timer.
 func (ls *Leases) tick() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -83,8 +83,8 @@ func (ls *Leases) tick() {
 	ls.arm(now, ls.due)
 }
 
-// keepAlive loses the holds that are past their deadlines, and sends the renewals that
-// are due. ls.mu is held.
+// keepAlive loses the holds that have passed their deadlines and sends the due renewals.
+// ls.mu is held.
 func (ls *Leases) keepAlive(now time.Duration) {
 	if now < ls.due {
 		return
@@ -94,7 +94,7 @@ func (ls *Leases) keepAlive(now time.Duration) {
 	for _, l := range expired {
 		ls.lose(l, nil)
 	}
-	again := 0 // where those begin whose last renewal had no answer
+	again := 0 // the index of the first hold whose last renewal had no answer
 	for again < len(due) && due[again].failure == nil {
 		again++
 	}
@@ -105,10 +105,10 @@ func (ls *Leases) keepAlive(now time.Duration) {
 	ls.send(due[again:], max(ls.batch, min((len(due)-again)/mostBatches, smallBatch)), now)
 }
 
-// collect returns the holds that are past their deadlines, those to be renewed, which
-// it marks as in flight, and when the next hold is due. If any renewal is due, those
-// that fall due within a twelfth of their lease join it. Holds whose last renewal had no
-// answer come after the others, and otherwise short time-outs first. ls.mu is held.
+// collect returns the holds that have passed their deadlines, the holds to be renewed, which
+// it marks as in flight, and when the next hold is due. If any renewal is due, it includes
+// holds that fall due within a twelfth of their TTL. Holds whose last renewal had no answer
+// come last, and otherwise short timeouts come first. ls.mu is held.
 func (ls *Leases) collect(now time.Duration) (expired, due []*Lease, next time.Duration) {
 	renew := false
 	ls.failing = false
@@ -143,13 +143,13 @@ func (ls *Leases) collect(now time.Duration) (expired, due []*Lease, next time.D
 	return expired, due, next
 }
 
-// renewTimeout is how long a renewal may take: half of the time left until the deadline
-// at most, so that another can be sent in time if the request gets lost. ls.mu is held.
+// renewTimeout returns the timeout of a renewal: at most half of the time until the deadline,
+// so that a lost request can be repeated in time. ls.mu is held.
 func (l *Lease) renewTimeout(now time.Duration) time.Duration {
 	return min(storecall.Timeout(leaseOf(l.ttl)), (l.deadline-now)/2+1)
 }
 
-// due is when the hold must be looked at: to renew it, or to declare it lost. ls.mu is held.
+// due returns when the hold is to be renewed or declared lost. ls.mu is held.
 func (l *Lease) due() time.Duration {
 	if l.Keep && !l.inFlight {
 		return min(l.renewAt, l.deadline)
@@ -157,10 +157,10 @@ func (l *Lease) due() time.Duration {
 	return l.deadline
 }
 
-// send sends renewals in batches of at most that size. The hold with the shortest time-out
-// limits that of its batch. So it comes first, and takes along only holds to which it leaves
-// half of their own: short locks that fail one after another must not take away the time to
-// renew a long one. ls.mu is held.
+// send sends renewals in batches of at most size. The hold with the shortest timeout limits
+// its batch. So it comes first, and takes only holds with it that get at least half of their
+// own timeout: short locks that fail one after another must not take away the time to renew a
+// long one. ls.mu is held.
 func (ls *Leases) send(due []*Lease, size int, now time.Duration) {
 	for len(due) > 0 {
 		timeout := due[0].renewTimeout(now)
@@ -190,19 +190,19 @@ func (ls *Leases) renew(batch []*Lease, qs []driver.RenewRequest, sent, timeout 
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for i, l := range batch {
-		// The hold notes the outcome; there is no caller to return it to.
+		// The hold notes the outcome; no caller waits for it.
 		_ = ls.answered(l, results, err, i, qs[i].TTL, sent, true)
 	}
 	if err != nil && len(batch) > 1 {
-		// The store may need time for each hold, or one of them may hold up the others.
-		// Each try has half the time of the one before, so half as many would not be
+		// The store may need time for each hold, or one hold may delay the others. Each
+		// attempt has half the time of the previous one, so half as many holds would not be
 		// enough.
 		ls.batch = min(ls.batch, max(len(batch)/8, 1))
 	}
 }
 
-// Renew sends one renewal for the holder, unless the hold has ended. ttl 0 is the present
-// one; that of a renewal that was answered is used from then on.
+// Renew sends one renewal for the holder, unless the hold has ended. A ttl of 0 means the
+// present one. After an answer, later renewals use the same ttl.
 func (l *Lease) Renew(ctx context.Context, ttl time.Duration) (sent bool, err error) {
 	ls := l.ls
 	ls.mu.Lock()
@@ -231,7 +231,7 @@ func (l *Lease) over() error {
 	return cmp.Or(l.loss, ErrReleased)
 }
 
-// Renew renews holds, live ones or others, with one request, and returns a result for each.
+// Renew renews live or other holds with one request and returns a result for each.
 func (ls *Leases) Renew(ctx context.Context, refs []driver.HoldRef, ttl time.Duration) []driver.RenewResult {
 	qs := make([]driver.RenewRequest, len(refs))
 	ls.mu.Lock()
@@ -262,7 +262,7 @@ func (ls *Leases) Renew(ctx context.Context, refs []driver.HoldRef, ttl time.Dur
 func renewErr(r driver.RenewResult) error { return r.Err }
 
 // answered notes the answer to a renewal, the i-th of a batch, and returns the error for the
-// holder. kept: the keep-alive sent it. ls.mu is held.
+// holder. kept says that the renewal was sent by keepAlive. ls.mu is held.
 func (ls *Leases) answered(l *Lease, results []driver.RenewResult, err error, i int, ttl, sent time.Duration, kept bool) error {
 	if err = storecall.Outcome(results, err, i, renewErr); err == nil {
 		l.noteWaiters(results[i].Waiters)
@@ -295,7 +295,7 @@ func (ls *Leases) answered(l *Lease, results []driver.RenewResult, err error, i 
 	if cause != nil {
 		told = ls.Loss(l, cause)
 	}
-	if l.ended == nil { // else Ended was called
+	if l.ended == nil { // otherwise Ended was called already
 		ls.Renewed(l, sent, now, told)
 	}
 	if cause != nil {
@@ -306,28 +306,27 @@ func (ls *Leases) answered(l *Lease, results []driver.RenewResult, err error, i 
 	return err
 }
 
-// failed notes a renewal without an answer, and when the next one is due. ls.mu is held.
+// failed notes a renewal without an answer and schedules the next one. ls.mu is held.
 func (l *Lease) failed(err error, now time.Duration, kept bool) {
 	lease := leaseOf(l.ttl)
 	if l.failure == nil {
 		l.pauses = backoff.New(lease/48, lease/12)
 	}
 	l.failure = err
-	// Near the deadline the pauses get shorter, so that there are more tries.
+	// Near the deadline the pauses get shorter, to allow more attempts.
 	at := now + min(l.pauses.Next(), max((l.deadline-now)/4, lease/48))
 	if !kept {
-		// A renewal by the user may fail again and again, for reasons of its own,
-		// such as a short ctx. It may bring the next try of the keep-alive
-		// forward, but must not delay it.
+		// The caller's own renewals may fail again and again for their own reasons, such as a
+		// short ctx. They may advance the Client's next renewal, but must not delay it.
 		at = min(at, l.renewAt)
 	}
 	l.renewAt = at
 }
 
-// watchLoss renews all holds at once each time that the store may have lost them, so that
-// their holders learn it now and not when the next renewals are due. The timer starts it,
-// within a second after a grant, if it finds a hold: a program that locks for a moment needs
-// no connection for that.
+// watchLoss renews all holds each time that the store may have lost them, so that their
+// holders learn of the loss at once and not at the next renewal. The timer starts it, within
+// a second after a grant, if there is a hold: a program that locks for a moment needs no
+// connection for it.
 func (ls *Leases) watchLoss() {
 	store, ok := ls.Store.(driver.LossWatcher)
 	if !ok {
@@ -346,12 +345,13 @@ func (ls *Leases) watchLoss() {
 	}
 	if err != nil && !errors.Is(err, driver.ErrUnsupported) {
 		ls.mu.Lock()
-		ls.lossWatch = false // the timer tries again
+		ls.lossWatch = false // the timer starts it again
 		ls.mu.Unlock()
 	}
 }
 
-// renewAll makes all renewals due. Those under way are repeated when they are answered.
+// renewAll makes all renewals due. Renewals that are under way are repeated after their
+// answers.
 func (ls *Leases) renewAll() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package pipenet is a network in memory, for the tests of a client and its server in a bubble of
-// testing/synctest.
+// Package pipenet is a network in memory, for tests of a client and its server in a synctest
+// bubble.
 package pipenet
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Listener is a net.Listener of the connections that DialContext makes.
+// Listener is a net.Listener for the connections that DialContext makes.
 type Listener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -37,7 +37,7 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// DialContext connects to the listener, as http.Transport.DialContext wants it.
+// DialContext connects to the listener. It has the signature of http.Transport.DialContext.
 func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {

@@ -1,5 +1,5 @@
-// Package quote quotes in errors what a caller gave, and keeps it short if it is wrong:
-// it may be of any length then.
+// Package quote quotes a caller's text in errors, and shortens an invalid text, which may
+// have any length.
 package quote
 
 import (
@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// most is how many bytes of a text Short quotes.
+// most is the largest number of bytes that Short quotes.
 const most = 64
 
-// maxName is driver.MaxName, whose package imports this one.
+// maxName is driver.MaxName. Package driver imports this package.
 const maxName = 1024
 
-// Short quotes the text as %q does, but only its first 64 bytes, in whole characters. A
-// "…" after the quotes says that there was more.
+// Short quotes the text like %q, but only its first 64 bytes, in whole characters. A "…"
+// after the quotes stands for the rest.
 func Short(s string) string {
 	if len(s) <= most {
 		return strconv.Quote(s)
@@ -26,7 +26,7 @@ func Short(s string) string {
 	return strconv.Quote(s[:end]) + "…"
 }
 
-// Name quotes a name, in full unless it is too long to be one.
+// Name quotes a name, in full unless it is too long to be valid.
 func Name(s string) string {
 	if len(s) <= maxName {
 		return strconv.Quote(s)

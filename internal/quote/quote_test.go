@@ -26,9 +26,9 @@ func TestShort(t *testing.T) {
 		}
 	}
 	if name := x(driver.MaxName); quote.Name(name) != `"`+name+`"` {
-		t.Error("a name is cut")
+		t.Error("a valid name is shortened")
 	}
 	if got := quote.Name(x(driver.MaxName + 1)); got != quote.Short(x(100)) {
-		t.Errorf("what is no name is quoted as %s", got)
+		t.Errorf("a text that is too long for a name is quoted as %s", got)
 	}
 }

@@ -1,6 +1,6 @@
-// Package selftest tests suites of tests: that they pass what is sound, and notice each
-// mutant. A suite that finds something fails the test that runs it, so it runs in a
-// process of its own.
+// Package selftest tests suites of tests: they must pass correct subjects and fail for each
+// mutant. A suite that finds a fault fails the test that runs it, so it runs in a process of
+// its own.
 package selftest
 
 import (
@@ -13,8 +13,8 @@ import (
 
 const env = "HOLDFAST_SELFTEST"
 
-// Subject names what the test is to check. Unless the test was started by Run, it is
-// skipped.
+// Subject returns the name of the subject that the test is to check. It skips the test unless
+// Run has started it.
 func Subject(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv(env)
@@ -24,8 +24,8 @@ func Subject(t *testing.T) string {
 	return name
 }
 
-// Run runs subtests of a test of this program on a subject. It returns what the test
-// printed, and whether it passed.
+// Run runs subtests of a test of this program on a subject, in another process. It returns
+// the output of the test and whether it passed.
 func Run(t *testing.T, test, subject, subtests string) (output string, passed bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$/"+subtests, "-test.v")
@@ -37,7 +37,7 @@ func Run(t *testing.T, test, subject, subtests string) (output string, passed bo
 	return string(out), err == nil
 }
 
-// Passes fails t unless all of the test passes on a subject, which mutants are made of:
+// Passes fails t unless the whole test passes on a subject, of which the mutants are made: so
 // they fail for what they break.
 func Passes(t *testing.T, test, subject string) {
 	t.Helper()

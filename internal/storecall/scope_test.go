@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// However many enter, leave and close at once: one Close is the first, nothing begins after
-// Idle, and all that began has ended by then.
+// Concurrent calls of Enter, Leave and Close: one Close is the first, no operation begins
+// after Idle is closed, and all operations have ended before.
 func TestScope(t *testing.T) {
 	for range 50 {
 		s := storecall.NewScope(func() time.Duration { return 0 })
@@ -22,7 +22,7 @@ func TestScope(t *testing.T) {
 			defer under.Add(-1)
 			select {
 			case <-s.Idle:
-				t.Error("something is under way, and Idle is closed")
+				t.Error("Idle is closed while an operation runs")
 			default:
 			}
 		}
@@ -31,7 +31,7 @@ func TestScope(t *testing.T) {
 				<-begin
 				for n := 0; n < 100 && s.Enter(); n++ {
 					if !s.Go(func() { s.Go(work); work() }) {
-						t.Error("Go fails while something is under way")
+						t.Error("Go returned false while an operation runs")
 					}
 					work()
 					s.Leave()
@@ -44,7 +44,7 @@ func TestScope(t *testing.T) {
 				if s.Close() {
 					closers.Add(1)
 					if s.Enter() || !s.Go(work) {
-						t.Error("after Close something else is allowed than to go on")
+						t.Error("an operation began after Close")
 					}
 					s.Leave()
 				}
@@ -53,11 +53,11 @@ func TestScope(t *testing.T) {
 		close(begin)
 		<-s.Idle
 		if s.Enter() || s.Close() || s.Go(work) || under.Load() != 0 {
-			t.Error("something is under way after Idle")
+			t.Error("an operation runs after Idle was closed")
 		}
 		all.Wait()
 		if closers.Load() != 1 {
-			t.Errorf("%d calls of Close were the first", closers.Load())
+			t.Errorf("%d calls of Close returned true", closers.Load())
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package storecall has what all calls of a store have in common: a context that bounds the
-// call, its time-out, and the pauses before it is repeated.
+// Package storecall has the common parts of all calls of a store: a context that limits the
+// call, its timeout, and the pauses before repeats.
 package storecall
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// Never is a time of the clock that does not come.
+// Never is a time of the clock that never comes.
 const Never = time.Duration(1<<63 - 1)
 
-// Context is the context of one call. It ends with Parent and with Life, unless it is
-// detached, and after Timeout. It makes the contexts that this takes when the store asks for
-// a channel or polls the error. A store in memory does neither, and a lock there would take
+// Context is the context of one call. It ends after Timeout and, unless it is Detached, with
+// Parent and with Scope.Life. It makes the contexts for that only when the store asks for the
+// channel or polls the error: a store in memory does neither, and a lock there would take
 // twice as long if they were made at once.
 type Context struct {
 	Parent   context.Context
 	Scope    *Scope
 	Timeout  time.Duration
-	By       time.Duration // a time of the Clock to end at as well; 0: none
-	Detached bool          // of Parent only the values count, and Life may end
+	By       time.Duration // a time of Scope.Clock at which it also ends; 0 for none
+	Detached bool          // it has only the values of Parent, and outlives Scope.Life
 
 	ended  bool
 	polls  int32 // calls of Err
@@ -34,7 +34,7 @@ type Context struct {
 	cancel func()
 }
 
-// made returns the context, which it makes if need be. c.mu is held.
+// made returns the context, which it makes if needed. c.mu is held.
 func (c *Context) made() context.Context {
 	if c.ctx == nil {
 		parent := context.WithoutCancel(c.Parent)
@@ -51,14 +51,14 @@ func (c *Context) made() context.Context {
 			c.cancel = func() { stop(); cancel() }
 		}
 	}
-	if c.ended || !c.Detached && c.Scope.Life.Err() != nil { // AfterFunc cancels it a moment later
+	if c.ended || !c.Detached && c.Scope.Life.Err() != nil { // AfterFunc would cancel it a moment later
 		c.cancel()
 	}
 	return c.ctx
 }
 
-// End frees what the context holds, and returns the call's error. If the time-out was over,
-// which the caller did not choose, the error says so.
+// End frees the resources of the context and returns the call's error. If the call timed out,
+// the error says so: the caller did not choose the timeout.
 func (c *Context) End(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *Context) Done() <-chan struct{} {
 	return c.made().Done()
 }
 
-// fewPolls is how often a store calls Err if it checks before each step. A store that
-// calls it more often may poll until the time is over.
+// fewPolls is how often a store calls Err if it checks before each step. A store that calls
+// Err more often may be polling until the timeout.
 const fewPolls = 8
 
 // Err implements context.Context.
@@ -108,8 +108,8 @@ func (c *Context) Err() error {
 	return c.Parent.Err()
 }
 
-// Value implements context.Context. It asks the inner context if there is one, so
-// that a context derived from this one ends with it without a goroutine.
+// Value implements context.Context. It asks the inner context if there is one, so that a
+// context derived from this one ends with it without a goroutine.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	ctx := c.ctx
@@ -120,52 +120,52 @@ func (c *Context) Value(key any) any {
 	return ctx.Value(key)
 }
 
-// Uncaused is a caller's context for a store: it has no cause. net/http and others return
-// the cause of a context as their error, and that may be any of this project's errors, about
-// another lock. A store that passes it on must not be taken to have answered.
+// Uncaused is a caller's context without its cause, for a store. net/http and others return
+// the cause of a context as their error, which may be an error of this module about another
+// lock. A store that passes it on must not be taken to have answered.
 type Uncaused struct{ context.Context }
 
-// Value implements context.Context. By a value of its own, package context would find the
-// cause; WithoutCancel hides that, and nothing else.
+// Value implements context.Context. Package context finds a cause by a value with a key of
+// its own; WithoutCancel hides that value and no other.
 func (u Uncaused) Value(key any) any { return context.WithoutCancel(u.Context).Value(key) }
 
-// AfterFunc lets a context derived from this one end with it without a goroutine that waits.
+// AfterFunc lets a derived context end with this one without a waiting goroutine.
 func (u Uncaused) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(u.Context, f) }
 
-// LastChance is the time that a call about a hold gets even if the hold's deadline is
-// nearer or past: a late call does no harm, and may still help others.
+// LastChance is the time that a call about a hold gets even if the deadline of the hold is
+// nearer or past: a late call does no harm, and may help other clients.
 const LastChance = time.Second
 
-// Timeout bounds one call about a hold with that TTL: long enough to hear a
-// slow answer, even too late, and short enough that several calls fit.
+// Timeout returns the timeout of a call about a hold with that TTL: long enough for a slow or
+// late answer, and short enough for several calls.
 func Timeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, time.Second), 10*time.Second)
 }
 
-// The pauses before a request without an answer is repeated.
+// The first pause and the longest pause before a request without an answer is repeated.
 const (
 	RetryFirst = 10 * time.Millisecond
 	RetryLimit = time.Second
 )
 
-// Retries returns these pauses.
+// Retries returns the pauses between such repeats.
 func Retries() backoff.Backoff { return backoff.New(RetryFirst, RetryLimit) }
 
-// ErrForced is why a hold is lost that ended in the store before its time.
+// ErrForced is the reason of a loss if the hold ended in the store before its time.
 var ErrForced = errors.New("the store no longer has it: released by force, or the store lost its data or its clock stepped")
 
 // Answered reports whether err is a definite answer of the store: the request was not
 // applied.
 func Answered(err error) bool { return errors.Is(err, driver.ErrHeld) || Permanent(err) }
 
-// Permanent reports whether a repeat of the request is useless.
+// Permanent reports whether repeating the request is useless.
 func Permanent(err error) bool {
 	return errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrInvalid) ||
 		errors.Is(err, driver.ErrUnusable) || errors.Is(err, driver.ErrDamaged)
 }
 
-// Outcome returns the i-th outcome of a batch. An outcome that is missing is unknown,
-// and so are all outcomes of a batch that failed.
+// Outcome returns the i-th outcome of a batch. A missing outcome is unknown, and so are all
+// outcomes of a failed batch.
 func Outcome[R any](results []R, err error, i int, errOf func(R) error) error {
 	switch {
 	case err != nil:

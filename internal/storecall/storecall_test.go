@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// A call knows that its scope has ended, however often and whatever the store asks.
+// A call sees that its scope has ended, however often the store asks, by whichever method.
 func TestContextOfAnEndedScope(t *testing.T) {
 	for name, ask := range map[string]func(c *storecall.Context){
 		"Err":  func(c *storecall.Context) { _ = c.Err() },
@@ -25,7 +25,7 @@ func TestContextOfAnEndedScope(t *testing.T) {
 				ask(c)
 			}
 			if c.Err() == nil {
-				t.Errorf("%s, after %d asks: no error", name, asks)
+				t.Errorf("%s, after %d calls: no error", name, asks)
 			}
 			_ = c.End(nil)
 		}

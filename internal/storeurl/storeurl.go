@@ -1,5 +1,5 @@
-// Package storeurl reads what the URLs of all servers have alike, and keeps their passwords
-// out of errors. It does not look for URLs in a text.
+// Package storeurl reads the common parts of the URLs of stores with servers, and keeps
+// passwords out of errors. It does not search texts for URLs.
 package storeurl
 
 import (
@@ -28,7 +28,7 @@ func Parameters(u *url.URL) (url.Values, error) {
 	return values, nil
 }
 
-// Each calls set for each parameter, in the order of their names, until the first error.
+// Each calls set for each parameter, in the order of the names, until the first error.
 func Each(values url.Values, set func(name, value string) error) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if len(values[name]) != 1 || values[name][0] == "" {
@@ -41,7 +41,8 @@ func Each(values url.Values, set func(name, value string) error) error {
 	return nil
 }
 
-// Without returns the URL without these parameters. All else stays as it is written.
+// Without returns the URL without the given parameters. Everything else stays as it is
+// written.
 func Without(u *url.URL, names ...string) string {
 	rest := *u
 	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
@@ -51,13 +52,13 @@ func Without(u *url.URL, names ...string) string {
 	return rest.String()
 }
 
-// words are in the names of parameters whose values are secret.
+// words mark parameters with secret values: their names contain one.
 var words = []string{"password", "authmechanismproperties"}
 
 var errMisplaced = errors.New("unescaped @: percent-encode the password (/ is %2F, ? is %3F, # is %23), and an @ elsewhere as %40")
 
-// misplaced refuses a URL with an @ after its servers: it may end a password that was
-// parsed as other parts, and would be repeated with them.
+// misplaced refuses a URL with an @ after its servers: it may end a password whose parts were
+// parsed as something else, and would be shown.
 func misplaced(u *url.URL) error {
 	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return errMisplaced
@@ -65,8 +66,8 @@ func misplaced(u *url.URL) error {
 	return nil
 }
 
-// of returns the secret parts of a URL, as they are written and as they are meant:
-// the password, and the values of parameters that are about one.
+// of returns the secret parts of a URL, as written and decoded: the password, and the values
+// of secret parameters.
 func of(u *url.URL) (all []string) {
 	add := func(s string) {
 		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
@@ -86,7 +87,7 @@ func of(u *url.URL) (all []string) {
 			}
 		}
 	}
-	// A secret that is part of another goes later.
+	// A secret that is part of another one comes later.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	return all
 }

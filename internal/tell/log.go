@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Logger returns a logger that passes lines on to l by the queue: a handler that blocks
-// delays nothing. Handler.Enabled is the user's code as well, so it is called later.
+// Logger returns a logger that passes its records on to l by the queue, so that a blocking
+// handler delays nothing. Handler.Enabled is user code too, so it is called later.
 func (q *Queue) Logger(l *slog.Logger) *slog.Logger {
 	return slog.New(&handler{inner: l.Handler(), queue: q})
 }
@@ -17,10 +17,10 @@ type handler struct {
 	queue *Queue
 }
 
-// Enabled returns true: the answer is inner's, which may block.
+// Enabled returns true: the inner handler decides later, and may block.
 func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
 
-// Handle never fails.
+// Handle queues the record. It never fails.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
 	ctx = context.WithoutCancel(ctx)

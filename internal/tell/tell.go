@@ -1,20 +1,20 @@
-// Package tell makes calls of the user's code, such as a logger, that nothing waits for.
+// Package tell calls user code, such as a logger, that nothing may wait for.
 package tell
 
 import "sync"
 
-// Queue makes calls in the order in which they came. Its goroutine does nothing else, and
-// exists while there is anything to call. Set the fields before the first call of a method.
+// Queue makes calls, in their order, in one goroutine, which exists while there are pending
+// calls. Set the fields before the first call of a method.
 type Queue struct {
-	// Most is how many calls may wait. Further calls are left out.
+	// Most is the largest number of pending calls. Further calls are left out.
 	Most int
-	// Overflow, if any, is called when there is room again.
+	// Overflow, if set, is called when there is room again.
 	Overflow func(leftOut int)
 
-	mu      sync.Mutex // never held across a call of the user's code
+	mu      sync.Mutex // not held during calls of user code
 	calls   []func()
 	leftOut int
-	done    chan struct{} // closed when nothing is left to call; nil: nothing is
+	done    chan struct{} // closed when no call is pending; nil if none is
 }
 
 // Add queues a call. It never waits.
@@ -32,8 +32,8 @@ func (q *Queue) Add(call func()) {
 	}
 }
 
-// run makes all calls. One may end the goroutine, as t.FailNow of a test does: then
-// another goroutine goes on with the rest.
+// run makes all calls. If a call ends the goroutine, as t.FailNow does, another goroutine
+// continues.
 func (q *Queue) run() {
 	call := q.next()
 	defer func() {
@@ -67,8 +67,7 @@ func (q *Queue) next() func() {
 	return nil
 }
 
-// Pending returns a channel that closes when nothing is left to call, or nil if
-// nothing is.
+// Pending returns a channel that is closed when no call is pending, or nil if none is.
 func (q *Queue) Pending() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // Calls are made in their order, one at a time, even if one of them blocks or ends its
-// goroutine. Those that are too many are left out and counted.
+// goroutine. Calls beyond the limit are left out and counted.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []int
@@ -28,13 +28,13 @@ func TestQueue(t *testing.T) {
 		q.Add(func() { made = append(made, 1) })
 		q.Logger(slog.New(slog.NewTextHandler(&text, nil))).With("a", 1).WithGroup("g").Info("told", "b", 2)
 		for range 5 {
-			q.Add(func() { t.Error("this is one too many") })
+			q.Add(func() { t.Error("a call beyond the limit was made") })
 		}
 		pending := q.Pending()
 		synctest.Wait()
 		select {
 		case <-pending:
-			t.Error("nothing is left to call")
+			t.Error("Pending is not nil")
 		default:
 		}
 		close(blocks)

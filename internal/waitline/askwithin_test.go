@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// A waiter that is not the head asks again within its time, and without that not at all.
+// A waiter that is not the head asks again within the time that Refused was given, and not at
+// all without it.
 func TestAskWithin(t *testing.T) {
 	for _, within := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -30,7 +31,7 @@ func TestAskWithin(t *testing.T) {
 			time.AfterFunc(time.Minute, ls.Close)
 			_, err := w.Turn(t.Context())
 			if took := time.Since(began); within != 0 && (err != nil || took != within) || within == 0 && !errors.Is(err, ErrClosed) {
-				t.Errorf("within %v: asks after %v, %v", within, took, err)
+				t.Errorf("within %v: asked after %v, error %v", within, took, err)
 			}
 		})
 	}

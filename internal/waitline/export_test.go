@@ -1,6 +1,6 @@
 package waitline
 
-// Kept returns how many lines and keys are in use, and how many empty lines are kept.
+// Kept returns the numbers of lines in use, of keys, and of empty lines for reuse.
 func (ls *Lines) Kept() (used, free int) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

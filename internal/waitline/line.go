@@ -7,32 +7,32 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// placeAfter is how long the head of a line waits before it takes a place that is not fair.
-// Most locks are held for a shorter time, and nobody needs to see who waits for them.
+// placeAfter is how long the head of a line waits before it takes an unfair place. Most locks
+// are held for a shorter time, and nobody needs to see their waiters.
 const placeAfter = time.Second
 
-// mostFree bounds how many empty lines are kept to be used again, of other resources, too.
+// mostFree limits the number of empty lines that are kept for reuse.
 const mostFree = 8
 
-// line are those who wait for one resource. The first who is present is the head. It is
-// guarded by Lines.mu.
+// line has the waiters for one resource. The first present waiter is the head. It is guarded
+// by Lines.mu.
 type line struct {
 	ls       *Lines
 	resource string
 	waiters  []*Waiter
-	head     *Waiter // nil: none is present
+	head     *Waiter // nil if no waiter is present
 
 	headSince   time.Duration
-	ran         time.Duration     // how long it has asked or waited; it may stop with the process, see pass
-	passed      time.Duration     // when that was noted last
-	most        time.Duration     // how much longer the asks or the pause of the head may take
-	heard       error             // the last answer: a *driver.HeldError, or the error of Silent; nil: none yet
-	refusal     *driver.HeldError // the last one, also if something else was heard since
-	silent      bool              // it is that of Silent
-	silentSince time.Duration     // what ran was when it became silent
-	others      int               // places of others in the store that are served before the head's
+	ran         time.Duration     // how long it has asked or waited, without the time for which the process was stopped: see pass
+	passed      time.Duration     // when ran was last updated
+	most        time.Duration     // how much longer the present attempts, or the pause of the head, may take
+	heard       error             // the last result: a *driver.HeldError, or the error of Silent; nil if there is none yet
+	refusal     *driver.HeldError // the last refusal, even if another result came since
+	silent      bool              // heard is the error of Silent
+	silentSince time.Duration     // the value of ran when the store became silent
+	others      int               // places of other processes that are served before the head's
 	granted     int               // shared holds since the last refusal
-	sub         *subscription     // nil: none
+	sub         *subscription     // nil if there is none
 }
 
 // lineOf returns the line of the resource.
@@ -58,10 +58,10 @@ func (ls *Lines) lineOf(resource string, now time.Duration) *line {
 	return l
 }
 
-// index returns how many stand before the waiter. Most that leave are near the head.
+// index returns how many waiters are before w. Most waiters that leave are near the head.
 func (l *line) index(w *Waiter) int { return slices.Index(l.waiters, w) }
 
-// invite lets the waiter ask as soon as it waits.
+// invite makes the waiter's Turn return, now or when it is called.
 func (w *Waiter) invite() {
 	w.invited = true
 	w.signal()
@@ -74,8 +74,8 @@ func (w *Waiter) signal() {
 	}
 }
 
-// insert puts the waiter behind all others but those that have stepped aside, unless it
-// has done that, too, or the same hold stops it.
+// insert adds the waiter at the end, but before waiters that have stepped aside, unless the
+// waiter has stepped aside too or would be stopped by the same hold.
 func (l *line) insert(w *Waiter) (at int) {
 	at = len(l.waiters)
 	for ; at > 0 && l.waiters[at-1].aside && !w.aside; at-- {
@@ -88,7 +88,7 @@ func (l *line) insert(w *Waiter) (at int) {
 	return at
 }
 
-// replace puts w where old stands, whose wait is over.
+// replace puts w in the position of old, whose wait ends.
 func (l *line) replace(old, w *Waiter) (at int) {
 	at = l.index(old)
 	l.waiters[at] = w
@@ -97,7 +97,7 @@ func (l *line) replace(old, w *Waiter) (at int) {
 	return at
 }
 
-// end makes the waiter one that is in no line.
+// end marks the waiter as being in no line.
 func (w *Waiter) end(why error) {
 	w.line, w.waits = nil, false
 	if w.over == nil {
@@ -112,7 +112,7 @@ func (w *Waiter) end(why error) {
 	w.present = false
 }
 
-// remove takes the waiter out of its line, and invites whose turn it is.
+// remove takes the waiter out of its line and invites the next ones.
 func (ls *Lines) remove(w *Waiter, now time.Duration, why error) (drop Dropped) {
 	l := w.line
 	if w.Key != nil && ls.byKey[w.Key] == w {
@@ -132,8 +132,8 @@ func (ls *Lines) remove(w *Waiter, now time.Duration, why error) (drop Dropped) 
 	return drop
 }
 
-// retire makes the line one that nobody is in. It is kept if few are: the next waiter often
-// comes to the same resource.
+// retire handles a line without waiters. A few such lines are kept, because the next waiter
+// often waits for the same resource.
 func (ls *Lines) retire(l *line) {
 	ls.used.Add(-1)
 	if l.sub != nil {
@@ -147,8 +147,8 @@ func (ls *Lines) retire(l *line) {
 	ls.free = append(ls.free, l)
 }
 
-// follow makes the first who is present the head, and invites it. Those that are stopped by
-// holds of their own lock IDs ask in turn, but not without a pause.
+// follow makes the first present waiter the head and invites it. Waiters that are stopped by
+// holds of their own lock IDs ask in turn too, but not without a pause.
 func (l *line) follow(now time.Duration) (drop Dropped) {
 	var next *Waiter
 	if i := slices.IndexFunc(l.waiters, func(w *Waiter) bool { return w.present }); i >= 0 {
@@ -166,8 +166,8 @@ func (l *line) follow(now time.Duration) (drop Dropped) {
 	return drop
 }
 
-// lead makes w the head; nil: there is none. If the place belongs to the line, w takes it
-// over, or it is dropped.
+// lead makes w the head; nil means none. If the place belongs to the line, w takes it over,
+// or it is dropped.
 func (l *line) lead(w *Waiter, now time.Duration) (drop Dropped) {
 	was := l.head
 	l.head, l.headSince = w, now
@@ -192,9 +192,8 @@ func (w *Waiter) dropped(id driver.PlaceID) Dropped {
 	return Dropped{Resource: w.Resource, LockID: w.LockID, Place: id, Fair: w.Kind.Fair}
 }
 
-// stepAside puts a waiter behind those that may have other holds in their way, because a
-// hold of its own lock ID stops it alone: others may share the resource meanwhile, and get a
-// place in the store's queue.
+// stepAside moves a waiter behind the others, because a hold of its own lock ID stops it
+// alone. Others may share the resource until then, and get a place in the store's queue.
 func (l *line) stepAside(w *Waiter, now time.Duration) (drop Dropped) {
 	if !slices.ContainsFunc(l.waiters, func(v *Waiter) bool { return !v.aside && v.present }) {
 		return Dropped{}
@@ -207,34 +206,34 @@ func (l *line) stepAside(w *Waiter, now time.Duration) (drop Dropped) {
 	return drop
 }
 
-// comeBack ends the standing aside of those whose lock ID has none of the holds any more: who
-// comes later is behind them again.
-func (l *line) comeBack(holders []driver.Status) {
+// rejoin lets waiters that have stepped aside stand in line again if their lock ID has none
+// of the holds any more: later waiters then come behind them.
+func (l *line) rejoin(holders []driver.Status) {
 	for i := len(l.waiters) - 1; i >= 0 && l.waiters[i].aside; i-- {
 		w := l.waiters[i]
 		w.aside = slices.ContainsFunc(holders, func(s driver.Status) bool { return s.LockID == w.LockID && s.Left != 0 })
 	}
 }
 
-// pass notes the time since it was called last. That is at most what the asks and the
-// pause under way may take: for the rest the process was stopped, or its machine was
-// suspended, and nothing could be heard.
+// pass adds the time since its last call to ran, but at most the time that the present
+// attempts and pause may take. During any further time the process was stopped or its machine
+// suspended, and no answer could arrive.
 func (l *line) pass(now time.Duration) {
 	passed := min(max(now-l.passed, 0), l.most)
 	l.ran, l.most = l.ran+passed, l.most-passed
 	l.passed = max(l.passed, now)
 }
 
-// asking notes that the waiter asks.
-func (l *line) asking(w *Waiter) {
+// noteAsk notes that the waiter asks.
+func (l *line) noteAsk(w *Waiter) {
 	most := w.Timeout
 	if l.head != w {
-		most = max(most, l.most) // the head asks or pauses, too
+		most = max(most, l.most) // the head asks or pauses too
 	}
 	l.most = most
 }
 
-// silence returns how long the waiter has known the store to be silent.
+// silence returns how long the store has been silent, as far as the waiter was there.
 func (l *line) silence(w *Waiter) time.Duration {
 	if !l.silent {
 		return 0
@@ -242,8 +241,8 @@ func (l *line) silence(w *Waiter) time.Duration {
 	return l.ran - max(l.silentSince, w.ranAt)
 }
 
-// inviteShared invites those at the head of the line that wait for a shared hold with the
-// same limit as one that was granted.
+// inviteShared invites the first waiters of the line if they wait for a shared hold with the
+// same limit as a granted one.
 func (l *line) inviteShared(k Kind) {
 	if k.Mode != driver.Shared {
 		l.granted = 0
@@ -267,8 +266,8 @@ func (l *line) inviteShared(k Kind) {
 	}
 }
 
-// invitePlaces invites the next one that may take a place in the store, so that the store
-// notes them in the order of the line.
+// invitePlaces invites the next waiter that may take a place in the store, so that the places
+// have the order of the line.
 func (l *line) invitePlaces(now time.Duration) {
 	if !l.ls.queue() {
 		return
@@ -277,9 +276,9 @@ func (l *line) invitePlaces(now time.Duration) {
 		switch {
 		case !w.present || w.placed:
 			continue
-		case w.tried || w.asking: // it will ask again by itself
+		case w.tried || w.asking: // it asks again by itself
 			return
-		case l.head == w && l.sub != nil && l.sub.begins: // it is invited when that has begun
+		case l.head == w && l.sub != nil && l.sub.begins: // it is invited when the subscription has begun
 			return
 		case l.mayPlace(i, w, now):
 			w.invite()
@@ -288,9 +287,10 @@ func (l *line) invitePlaces(now time.Duration) {
 	}
 }
 
-// mayPlace reports whether the waiter, the i-th, may ask with a place. Fair ones take it at
-// once, those before them too, and others once they have been the head for placeAfter. Each
-// waits for all that are before it: the store would serve it before them.
+// mayPlace reports whether w, the i-th waiter, may ask with a place: fair waiters and the
+// waiters before them at once, and others after they have been the head for placeAfter. A
+// waiter first waits until all waiters before it have places: otherwise the store would serve
+// it before them.
 func (l *line) mayPlace(i int, w *Waiter, now time.Duration) bool {
 	if w.tried {
 		return true
@@ -307,7 +307,7 @@ func (l *line) mayPlace(i int, w *Waiter, now time.Duration) bool {
 		slices.ContainsFunc(l.waiters[i:min(len(l.waiters), l.ls.Places)], func(w *Waiter) bool { return w.Kind.Fair })
 }
 
-// untilPlace returns how long until the head takes a place, never if it takes none.
+// untilPlace returns the time until the head takes a place, or never if it takes none.
 func (l *line) untilPlace(w *Waiter, now time.Duration) time.Duration {
 	if w.tried || !l.ls.queue() || l.index(w) >= l.ls.Places {
 		return never
@@ -315,7 +315,7 @@ func (l *line) untilPlace(w *Waiter, now time.Duration) time.Duration {
 	return max(l.headSince+placeAfter-now, time.Millisecond)
 }
 
-// placesBefore returns how many of the line have fair places before w.
+// placesBefore returns how many waiters of the line before w have fair places.
 func (l *line) placesBefore(w *Waiter) (n int) {
 	for _, before := range l.waiters[:l.index(w)] {
 		if before.placed && before.Kind.Fair {
@@ -325,13 +325,13 @@ func (l *line) placesBefore(w *Waiter) (n int) {
 	return n
 }
 
-// reorder puts those of the line before w that the store serves before it, and w before
-// those that it serves later.
+// reorder moves waiters that the store serves before w to before it, and w to before waiters
+// that the store serves later.
 //
-// A line and the store's queue have the same order, but for two: who comes from another
-// process has a place there already, and a place may be lost, as after an outage. The store
-// decides whom it serves first, and that one must be the head of its line: only heads ask
-// at each signal, and until it asks, its place keeps all others waiting.
+// A line and the store's queue have the same order with two exceptions: a waiter that comes
+// from another process already has a place, and a place may be lost, as after an outage. The
+// store decides which waiter it serves first, and that waiter must be the head of its line:
+// only heads ask at each signal, and until it asks, its place blocks all others.
 func (l *line) reorder(w *Waiter, e *driver.HeldError, ahead []driver.Place, now time.Duration) {
 	allKnown := w.placed && w.Kind.Fair && e.Position == len(ahead)
 	if i := slices.IndexFunc(ahead, func(p driver.Place) bool { return p.ID == w.Place }); i >= 0 {
@@ -341,7 +341,7 @@ func (l *line) reorder(w *Waiter, e *driver.HeldError, ahead []driver.Place, now
 	for _, p := range ahead {
 		i := slices.IndexFunc(l.waiters, func(v *Waiter) bool { return v.Place == p.ID })
 		if i < 0 || l.waiters[i].aside {
-			continue // nobody, or it would be refused
+			continue // there is none, or it would be refused
 		}
 		v := l.waiters[i]
 		if !v.tried {
@@ -373,14 +373,14 @@ func (l *line) reorder(w *Waiter, e *driver.HeldError, ahead []driver.Place, now
 	}
 }
 
-// moveTo makes w, which is further back, the i-th of the line.
+// moveTo moves w forward to be the i-th waiter of the line.
 func (l *line) moveTo(w *Waiter, i int) {
 	at := l.index(w)
 	copy(l.waiters[i+1:at+1], l.waiters[i:at])
 	l.waiters[i] = w
 }
 
-// CopyOf returns a copy of a refusal that several are told: each may change what it gets.
+// CopyOf returns a copy of a refusal for one of several callers: each may change its own.
 func CopyOf(e *driver.HeldError) *driver.HeldError {
 	own := *e
 	own.Holders, own.Ahead = slices.Clone(e.Holders), slices.Clone(e.Ahead)

@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// pollFirst is the first pause where the store sends no signal.
+	// pollFirst is the first pause if the store sends no signals.
 	pollFirst = 10 * time.Millisecond
-	// watchFirst and watchLimit are the pauses where it does, in case one is missed. They do
-	// not delay the wait for a holder that died, because its end is known.
+	// watchFirst and watchLimit are the pauses if the store sends signals, in case one is
+	// lost. They do not delay the wait for a holder that died, because the end of its hold is
+	// known.
 	watchFirst = 5 * time.Second
 	watchLimit = 10 * time.Second
 	// askAtLeast is how often a fair place is asked for: three requests in a row may get
 	// lost.
 	askAtLeast = driver.FairPlaceTTL / 4
-	// nearHead is how many departures before its own turn a waiter asks at each signal,
-	// in case some of the others do not come.
+	// nearHead is how many departures before its own turn a waiter begins to ask at each
+	// signal, in case some of the others do not come.
 	nearHead = 3
-	// askFirst is how soon the first in the store's queue asks without a signal, in case
-	// one got lost. Those behind it take a multiple of it.
+	// askFirst is how soon the first waiter of the store's queue asks without a signal, in
+	// case one got lost. Later waiters take a multiple of it.
 	askFirst = 30 * time.Millisecond
-	// askFull is the average pause when the queue has been full for long.
+	// askFull is the average pause after the queue has been full for long.
 	askFull = 10 * time.Second
-	// wakeInterval is the time between two moments at which waiters ask in case a signal was
-	// missed. To wake the process costs many times what an attempt costs, so all attempts that
+	// wakeInterval is the time between the moments at which waiters ask in case a signal got
+	// lost. Waking the process costs many times as much as an attempt, so all attempts that
 	// are due share a moment. The moments differ between processes.
 	wakeInterval = time.Second
 
@@ -40,37 +41,37 @@ const (
 type pace struct {
 	retries, polls, lookouts backoff.Backoff
 
-	departures int           // that had to come before its turn, when it was refused last
-	pause      time.Duration // without a signal
-	tries      int           // since then
-	skip       int           // signals to wait for before it asks
-	full       time.Duration // the pause if the queue was full
+	departures int           // how many holds and places had to go before its turn, at the last refusal
+	pause      time.Duration // the pause without a signal
+	tries      int           // attempts since then
+	skip       int           // how many signals to ignore before it asks
+	full       time.Duration // the pause while the queue is full
 }
 
-// nextPause notes a refusal, and returns the pause before the next attempt, unless a
-// signal comes before. otherwise is the pause of a waiter that nobody is ahead of, first
-// the shortest of the first in the store's queue, and most its longest.
+// nextPause notes a refusal and returns the pause before the next attempt, unless a signal
+// comes earlier. otherwise is the pause of a waiter that is next. first and most are the
+// shortest and longest pause of the first waiter of the store's queue.
 //
-// A waiter counts the holds and the places before it, and a signal takes one away. So of
-// all that wait only the first few ask at each signal, and nobody depends on hearing all
-// of them: the pause is short where the queue moves, and doubles while it does not.
+// A waiter counts the holds and the places before it, and each signal takes one away. So only
+// the first few of all waiters ask at each signal, and no waiter depends on hearing all of
+// them: the pause is short while the queue moves, and doubles while it does not.
 func (p *pace) nextPause(k Kind, placed bool, e *driver.HeldError, otherwise, first, most time.Duration) time.Duration {
 	p.skip = 0
 	position := min(e.Position, driver.MaxPlaces)
-	full := hadNoRoom(e)
+	full := queueFull(e)
 	if !full {
 		p.full = 0
 	}
 	switch {
-	case !placed, e.BySelf: // that gives no place
+	case !placed, e.BySelf: // there is no place
 		return otherwise
 	case full:
-		// Signals are for those that have places. Their turn may be over soon, but it is not
-		// known how many others have none: the pauses get longer.
+		// Signals are for the waiters with places. Their turn may be over soon, but it is not
+		// known how many others have no place: the pauses get longer.
 		p.skip = math.MaxInt
 		p.full = max(min(4*p.full, askFull), 2*time.Second)
 		return p.full/2 + rand.N(p.full)
-	case position < 0: // the store refused, but could not write the place
+	case position < 0: // the store could not write the place
 		return min(otherwise, askAtLeast/8+rand.N(askAtLeast/4))
 	case position == 0 && !k.Fair:
 		return min(otherwise, k.placeTTL()/4)
@@ -79,9 +80,9 @@ func (p *pace) nextPause(k Kind, placed bool, e *driver.HeldError, otherwise, fi
 	switch {
 	case k.Limit > 0:
 		departures = max(departures-k.Limit+1, 1)
-		ahead = (departures - 1) / k.Limit // so many go in at a time
+		ahead = (departures - 1) / k.Limit // as many are granted at a time
 	case k.Mode == driver.Shared:
-		ahead = 0 // readers ahead will share it with this one
+		ahead = 0 // readers that are ahead will share the resource with it
 		for _, place := range e.Ahead {
 			if place.Mode == driver.Exclusive {
 				ahead++
@@ -101,8 +102,8 @@ func (p *pace) nextPause(k Kind, placed bool, e *driver.HeldError, otherwise, fi
 	return p.pause
 }
 
-// hadNoRoom reports whether the queue was full.
-func hadNoRoom(e *driver.HeldError) bool { return e.Position < 0 && e.Waiters >= driver.MaxPlaces }
+// queueFull reports whether the queue was full.
+func queueFull(e *driver.HeldError) bool { return e.Position < 0 && e.Waiters >= driver.MaxPlaces }
 
 // signalled reports whether a signal is worth an attempt.
 func (p *pace) signalled() bool {
@@ -115,15 +116,15 @@ func (p *pace) signalled() bool {
 	return p.skip == 0
 }
 
-// hint returns how long after a refusal the resource may be free although nobody releases
-// it, or never if the refusal does not say so or others come first: the end of a dead holder
-// must not wake all that wait. It counts from the store's answer, so it is rather late than
-// early. The ms covers what the store rounds off.
+// hint returns how long after a refusal the resource may become free although nobody releases
+// it, or never if the refusal does not say so or others are served first: the expiry of a
+// dead holder's hold must not wake all waiters. It counts from the arrival of the answer, so
+// it is late rather than early. The extra millisecond covers the rounding by the store.
 func hint(e *driver.HeldError) time.Duration {
 	if e.OnlyAhead() && e.Ahead[0].Left > 0 && e.Position < nearHead {
 		return e.Ahead[0].Left + time.Millisecond // its waiter may be gone
 	}
-	if e.RetryAfter <= 0 || e.RetryAfter > driver.MaxTTL || e.Position >= nearHead || hadNoRoom(e) {
+	if e.RetryAfter <= 0 || e.RetryAfter > driver.MaxTTL || e.Position >= nearHead || queueFull(e) {
 		return never
 	}
 	return e.RetryAfter + time.Millisecond

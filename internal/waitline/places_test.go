@@ -18,8 +18,8 @@ func named(ids ...driver.PlaceID) (ahead []driver.Place) {
 	return ahead
 }
 
-// fairLine has that many fair waiters, and what places they have asked with: as many as a
-// line of 16 places may have.
+// fairLine returns a line with n fair waiters and the places that they have asked with: as
+// many as a line with 16 places may have.
 func fairLine(r *room, n int) (line []*waitline.Waiter, places []driver.PlaceID) {
 	for i := range n {
 		line = append(line, r.join(fair, string(rune('a'+i)), func(w *waitline.Waiter) {
@@ -37,8 +37,9 @@ func fairLine(r *room, n int) (line []*waitline.Waiter, places []driver.PlaceID)
 	return line, places
 }
 
-// With 16 places each of the first 16 has one of its own, taken in the order of the line, and
-// asks with it often enough to keep it. The next one gets one when another leaves.
+// With 16 places each of the first 16 waiters has a place of its own, taken in the order of
+// the line, and asks with it often enough to keep it. The next waiter gets a place when
+// another leaves.
 func TestOwnPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 16)
@@ -50,32 +51,33 @@ func TestOwnPlaces(t *testing.T) {
 			}
 		}
 		last := line[16]
-		for range 4 { // 10 s: the store keeps a place for as long
+		for range 4 { // 10 s: the time for which the store keeps a place
 			r.rest(0, line[1:]...)
 			r.rest(driver.FairPlaceTTL/4, last)
 			for i, w := range line[:16] {
 				ask := r.ask(w, 0)
 				if ask.Place != places[i] || ask.Within != driver.FairPlaceTTL/4 {
-					t.Errorf("%d asks %+v, its place is %v", i, ask, places[i])
+					t.Errorf("waiter %d asks with %+v, its place is %v", i, ask, places[i])
 				}
 				refused(w, i)
 			}
 		}
-		// Without answers a request gets more and more time, after one that is made in time.
+		// Without answers an attempt gets more and more time, after a first one that leaves
+		// time for a second.
 		for _, within := range []int{1, 1, 2, 4, 4} {
 			if ask := r.ask(line[1], 3*time.Second); ask.Within != time.Duration(within)*driver.FairPlaceTTL/4 {
-				t.Errorf("it asks for %v", ask.Within)
+				t.Errorf("the attempt gets %v", ask.Within)
 			}
 			_ = line[1].Silent(errLate)
 		}
 		r.ask(line[0], 0)
-		refused(line[0], 3) // others from elsewhere
+		refused(line[0], 3) // three waiters of other processes
 		if position, _, _ := line[2].Heard(); position != 5 {
-			t.Errorf("the third one is at %d, want 5", position)
+			t.Errorf("the third waiter has position %d, want 5", position)
 		}
 		line[3].Leave()
 		if ask := r.ask(last, 0); ask.Place.IsZero() {
-			t.Error("the last one asks without a place")
+			t.Error("the last waiter asks without a place")
 		}
 	})
 }
@@ -100,9 +102,9 @@ func TestPlainBeforeFair(t *testing.T) {
 	})
 }
 
-// The store decides whom it serves first: that one becomes the head.
+// The store decides which waiter it serves first: that one becomes the head.
 func TestStoreOrdersTheLine(t *testing.T) {
-	// The line is a, b, c, d; who is refused hears the places ahead.
+	// The line is a, b, c, d. A refused waiter gets the places that are ahead.
 	tests := []struct {
 		name     string
 		refused  int
@@ -149,7 +151,7 @@ func TestStoreOrdersTheLine(t *testing.T) {
 	}
 }
 
-// One that comes from another process has its place there already.
+// A waiter that comes from another process already has its place.
 func TestPlaceFromElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 16)
@@ -161,12 +163,12 @@ func TestPlaceFromElsewhere(t *testing.T) {
 		b, c, d := comes("b", 0, false), comes("c", 1, false), comes("d", 2, true)
 		r.ask(a, 0)
 		if ask := r.ask(d, 0); !ask.Place.IsZero() {
-			t.Error("it asks out of turn with its place")
+			t.Error("the waiter asks out of turn")
 		}
 		refused(a, driver.NoPlace, named(own[:2]...)...)
 		for i, w := range []*waitline.Waiter{c, b} {
 			if ask := r.ask(w, 0); ask.Place != own[1-i] {
-				t.Errorf("it asks with place %v, has %v", ask.Place, own[1-i])
+				t.Errorf("the waiter asks with place %v, its own is %v", ask.Place, own[1-i])
 			}
 			refused(w, 1-i, named(own[:1-i]...)...)
 		}
@@ -175,13 +177,13 @@ func TestPlaceFromElsewhere(t *testing.T) {
 		r.ask(b, 0) // the head
 		refused(d, driver.NoPlace, named(own...)...)
 		if ask := r.ask(d, 0); ask.Place != own[2] {
-			t.Errorf("it asks with place %v, has %v", ask.Place, own[2])
+			t.Errorf("the waiter asks with place %v, its own is %v", ask.Place, own[2])
 		}
 	})
 }
 
-// A waiter that comes back by its key stands where it stood, with its place, as the head if it
-// is the first. One that still waits there is told to go.
+// A waiter that comes back with its key gets its old position and place, and is the head if
+// it is the first. A waiter that still waits there is ended.
 func TestComeback(t *testing.T) {
 	for i := range 4 {
 		away, at := i%2 == 0, i/2
@@ -196,15 +198,15 @@ func TestComeback(t *testing.T) {
 			var w *waitline.Waiter
 			if away {
 				if ask, due := old.KeepPlace(); !due || ask.Place != places[at] {
-					t.Errorf("the last ask: %v, %v", ask, due)
+					t.Errorf("the last attempt is %v, due: %v", ask, due)
 				}
 				refused(old, at)
 				if _, due := old.KeepPlace(); due {
-					t.Error("a second last ask is due")
+					t.Error("a second last attempt is due")
 				}
 				old.Away(7 * time.Second)
 				if n := len(r.Waiting()); n != 3 {
-					t.Errorf("%d wait, want 3", n)
+					t.Errorf("%d waiters, want 3", n)
 				}
 				time.Sleep(6 * time.Second)
 				w = back()
@@ -213,14 +215,14 @@ func TestComeback(t *testing.T) {
 				refused(old, at)
 				time.AfterFunc(time.Millisecond, func() { w = back() })
 				if _, err := turn(old, 2*time.Millisecond); !errors.Is(err, waitline.ErrReplaced) {
-					t.Errorf("the wait of the old one: error %v", err)
+					t.Errorf("the old waiter ended with error %v", err)
 				}
 				synctest.Wait() // until w is set
 			}
-			old.Leave() // says nothing of the new one
+			old.Leave() // does not affect the new one
 			old.Away(time.Second)
 			if ask := r.ask(w, 0); ask.Place != places[at] {
-				t.Errorf("it asks with place %v, had %v", ask.Place, places[at])
+				t.Errorf("the waiter asks with place %v, had %v", ask.Place, places[at])
 			}
 			_ = w.Silent(errLate)
 			if at == 0 {
@@ -232,7 +234,7 @@ func TestComeback(t *testing.T) {
 			refused(w, at)
 			time.Sleep(2 * time.Second)
 			if position, _, _ := w.Heard(); position != at {
-				t.Errorf("its position is %d", position)
+				t.Errorf("the waiter has position %d", position)
 			}
 			if at == 0 {
 				r.Wake("r")
@@ -241,23 +243,23 @@ func TestComeback(t *testing.T) {
 			}
 			r.ask(w, 0)
 
-			// With another kind of hold it is another wait.
+			// A waiter for another kind of hold is a new one.
 			other := r.join(exclusive, "other", func(w *waitline.Waiter) { w.Key = line[2].Key })
 			r.ends(line[2], waitline.ErrReplaced)
 			if position, _, _ := other.Heard(); position != 3-at {
-				t.Errorf("another wait is at %d", position)
+				t.Errorf("the new waiter has position %d", position)
 			}
 			for _, w := range append(line, w, other) {
 				w.Leave()
 			}
 			if used, _ := r.Kept(); used != 0 {
-				t.Errorf("%d are left", used)
+				t.Errorf("%d lines are left", used)
 			}
 		})
 	}
 }
 
-// Who does not come back in time is forgotten, and so is one that is too many.
+// A waiter that does not come back in time is dropped, and so is one beyond the limit.
 func TestAwayEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 16)
@@ -278,7 +280,7 @@ func TestAwayEnds(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			if got, _, _ := line[3].Heard(); got != want {
-				t.Errorf("%d are before the last one, want %d", got, want)
+				t.Errorf("%d waiters are before the last one, want %d", got, want)
 			}
 		}
 		line[0].Away(time.Minute)
@@ -295,7 +297,7 @@ func TestAwayEnds(t *testing.T) {
 	})
 }
 
-// A key that is given up ends the wait of its waiter, at once or when its answer has come.
+// Giving up a key ends the wait of its waiter, at once or after its answer.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 16)
@@ -309,14 +311,14 @@ func TestForget(t *testing.T) {
 		r.Forget("nobody's")
 		time.AfterFunc(time.Millisecond, func() { r.Forget("b") })
 		if _, err := turn(b, 2*time.Millisecond); !errors.Is(err, waitline.ErrForgotten) {
-			t.Errorf("a wait that goes on: error %v", err)
+			t.Errorf("Turn after Forget: error %v", err)
 		}
 		if err := a.Granted(); !errors.Is(err, waitline.ErrForgotten) {
-			t.Errorf("a grant after that: error %v", err)
+			t.Errorf("Granted after Forget: error %v", err)
 		}
 		refused(a, 0)
 		if err := a.Silent(errors.New("silent")); err != nil {
-			t.Errorf("no answer after that: error %v", err)
+			t.Errorf("Silent after Forget: error %v", err)
 		}
 		r.ends(a, waitline.ErrForgotten)
 		a.Leave()

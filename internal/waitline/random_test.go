@@ -28,7 +28,7 @@ type crowd struct {
 	held map[string]int
 	free map[string]time.Time // since when
 	gone map[driver.PlaceID]bool
-	idle time.Duration // for how long a resource was free at most that was waited for
+	idle time.Duration // the longest time for which a resource with waiters was free
 }
 
 func newCrowd(t *testing.T, places, faults int) *crowd {
@@ -80,7 +80,7 @@ func (c *crowd) wait(ctx context.Context, ls *waitline.Lines, w *waitline.Waiter
 		}
 		c.mu.Lock()
 		if c.gone[ask.Place] {
-			c.t.Errorf("it asks with place %v, which was dropped", ask.Place)
+			c.t.Errorf("a waiter asks with place %v, which was dropped", ask.Place)
 		}
 		c.mu.Unlock()
 		q.Place = ask.Place
@@ -110,7 +110,7 @@ func (c *crowd) wait(ctx context.Context, ls *waitline.Lines, w *waitline.Waiter
 	}
 }
 
-// take waits for a resource, may leave or go away for a while, and gives the resource back.
+// take waits for a resource, may leave or go away for a while, and releases the resource.
 func (c *crowd) take(i int) {
 	kinds := []waitline.Kind{exclusive, fair, shared, two, fairRead}
 	ls, k := c.lines[i%2], kinds[rand.N(len(kinds))]
@@ -135,7 +135,7 @@ func (c *crowd) take(i int) {
 		granted = c.wait(ctx, ls, w, q)
 		cancel()
 		if !granted && patience == time.Hour {
-			c.t.Error("one waits for ever")
+			c.t.Error("a waiter is stuck")
 		}
 		comes = ls.Places > 1 && rand.N(2) == 0
 		if !granted && comes {
@@ -161,12 +161,12 @@ func (c *crowd) take(i int) {
 	w.Leave()
 }
 
-// Whatever gets lost and whoever leaves or comes back: nobody waits while the resource is free,
-// and nothing is left of the lines.
+// Whatever gets lost, and whichever waiters leave or come back: nobody waits while the
+// resource is free, and nothing remains of the lines.
 func TestRandomCrowd(t *testing.T) {
 	tests := []struct {
 		places, faults int
-		idle           time.Duration // who is away may be the next in the store's queue
+		idle           time.Duration // an absent waiter may be the next in the store's queue
 	}{
 		{1, 0, 4 * time.Millisecond},
 		{16, 0, 110 * time.Millisecond},
@@ -183,12 +183,12 @@ func TestRandomCrowd(t *testing.T) {
 				}
 				all.Wait()
 				if c.idle > test.idle {
-					t.Errorf("a resource was free for %v", c.idle)
+					t.Errorf("a resource with waiters was free for %v", c.idle)
 				}
 				synctest.Wait()
 				for _, ls := range c.lines {
 					if used, _ := ls.Kept(); used != 0 {
-						t.Errorf("%d are left in the lines", used)
+						t.Errorf("%d lines are left", used)
 					}
 				}
 				for p, err := range c.store.Waiters(t.Context(), driver.Filter{}) {

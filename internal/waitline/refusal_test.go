@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/waitline"
 )
 
-// A refusal is not forgotten when the store falls silent.
+// A refusal is kept when the store falls silent.
 func TestRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ls := waitline.New(waitline.Config{
@@ -20,7 +20,7 @@ func TestRefusal(t *testing.T) {
 		w := &waitline.Waiter{Resource: "r"}
 		ls.Join(w)
 		if position, e, _ := w.Heard(); e != nil || position != 0 {
-			t.Errorf("before: %v, %d", e, position)
+			t.Errorf("before the silence: %v, position %d", e, position)
 		}
 		e := &driver.HeldError{Resource: "r", Holders: []driver.Status{{LockID: "l"}}, Position: driver.NoPlace}
 		w.Refused(e, nil, 0)
@@ -31,7 +31,7 @@ func TestRefusal(t *testing.T) {
 		}
 		w.Leave()
 		if position, e, _ := w.Heard(); e != nil || position != driver.NoPlace {
-			t.Errorf("after: %v, %d", e, position)
+			t.Errorf("after the silence: %v, position %d", e, position)
 		}
 	})
 }

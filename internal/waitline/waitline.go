@@ -1,18 +1,18 @@
-// Package waitline has lines of those who wait for a resource, in one process: first come,
-// first served, in all modes. It decides when each asks the store again, and with which place
-// in the store's queue. The waiters themselves ask, and tell what they heard. Of the store it
-// calls nothing but Watch.
+// Package waitline lets the callers of one process wait for locks: a line for each resource,
+// served in the order of arrival, in all modes. It decides when a waiter asks the store
+// again, and with which place in the store's queue. The waiters themselves call the store and
+// report its answers. The package calls nothing of the store but Watch.
 //
-// While the store refuses, only the head of a line asks, at each signal of the store, so a
-// thousand waiters cost the store as much as one. After the grant of a shared hold, the next
-// ones that wait for the same kind of hold ask too: as many as were granted since the last
-// refusal. A waiter without an answer asks again, head or not: its hold may be there and keep
-// all others waiting.
+// While the store refuses, only the head of a line asks, at each signal of the store, so that
+// a thousand waiters cost the store as much as one. After the grant of a shared hold the next
+// waiters for the same kind of hold ask too: as many as were granted since the last refusal.
+// A waiter without an answer asks again, head or not: its hold may exist and block all
+// others.
 //
-// A waiter calls Turn, asks the store, and then one of Granted, Refused and Silent, again and
-// again, and at last Leave or Away if it was not granted. It is used by one goroutine at a
-// time. All methods of Lines may be called concurrently. None calls the store or the functions
-// of Config under the mutex, but for Traits.
+// A waiter calls Turn, asks the store, and then calls Granted, Refused or Silent, again and
+// again. If it was not granted, it finally calls Leave or Away. One goroutine at a time uses
+// it. All methods of Lines may be called concurrently. They call neither the store, except
+// for Traits, nor the functions of Config under the mutex.
 package waitline
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// Why a Turn fails, but for the end of its ctx.
+// The errors of Turn, besides the end of its ctx.
 var (
 	ErrClosed      = errors.New("the lines are closed")
 	ErrReplaced    = errors.New("another waiter with the same key waits instead")
@@ -36,26 +36,27 @@ var (
 	ErrInterrupted = errors.New("interrupted")
 )
 
-// Config is what Lines need.
+// Config configures Lines.
 type Config struct {
 	Scope  *storecall.Scope
 	Traits func() driver.Traits
-	// Watch is that of driver.Watcher. nil: there are no signals.
+	// Watch is the method of driver.Watcher. If it is nil, there are no signals.
 	Watch func(context.Context, string) (<-chan struct{}, error)
-	// Watched, if any, is told of each subscription for a line.
+	// Watched, if set, is called with the result of each subscription of a line.
 	Watched func(resource string, began time.Time, err error)
-	// Places is how many of a line may have places in the store's queue. If it is 1, the
-	// place belongs to the line: the next head takes it over if it waits for the same kind of
-	// hold, and otherwise Dropped is called. If it is more, each waiter has its own.
+	// Places is how many waiters of a line may have places in the store's queue. If it is 1,
+	// the place belongs to the line: the next head takes it over if it waits for the same
+	// kind of hold, and otherwise Dropped is called. If it is larger, each waiter has its own
+	// place.
 	Places  int
 	Dropped func(Dropped)
-	// Poll is the longest pause, on average, where the store sends no signal.
+	// Poll is the longest pause, on average, if the store sends no signals.
 	Poll time.Duration
-	// MostAway is how many waiters there may be for Away to keep one.
+	// MostAway is the number of waiters beyond which Away keeps none.
 	MostAway int
 }
 
-// Dropped is a place that nobody asks for any more.
+// Dropped is a place that no waiter uses any more.
 type Dropped struct {
 	Resource, LockID string
 	Place            driver.PlaceID
@@ -69,20 +70,20 @@ type Lines struct {
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
-	queue func() bool // whether the store has one: it is asked once
+	queue func() bool // whether the store has a queue; Traits is called once
 
-	used atomic.Int32 // len(lines): most releases find none
+	used atomic.Int32 // the number of lines with waiters: most releases find none
 
 	mu       sync.Mutex
 	lines    map[string]*line
 	byKey    map[any]*Waiter
-	free     []*line       // to be used again: an uncontended lock makes a line, too
-	took     time.Duration // how long the last ask that was answered took
+	free     []*line       // empty lines for reuse: an uncontended lock makes a line too
+	took     time.Duration // how long the last answered attempt took
 	hung     int           // calls of Watch that take longer than WatchTimeout
-	returned chan struct{} // closed when there are none any more; nil: there are none
+	returned chan struct{} // closed when there are none any more; nil if there are none
 }
 
-// Kind is what asks have in common that may be attempts of one acquire.
+// Kind is what attempts of one acquire have in common.
 type Kind struct {
 	Limit int
 	Mode  driver.Mode
@@ -91,66 +92,65 @@ type Kind struct {
 
 func (k Kind) placeTTL() time.Duration { return driver.AcquireRequest{Fair: k.Fair}.PlaceTTL() }
 
-// Waiter is one that waits for a resource. Its exported fields are set before Join, if they do
-// not say otherwise.
+// Waiter waits for a resource. Its exported fields are set before Join unless they say
+// otherwise.
 type Waiter struct {
 	Resource, LockID string
 	Kind             Kind
-	// Key, if any, is what it is known by if it comes back, or another in its stead.
+	// Key, if set, identifies a waiter that comes back, or its replacement.
 	Key any
-	// Place is its place in the store. Zero: one is made when it is needed. Where a place
-	// belongs to the line, it changes with the head.
+	// Place is its place in the store's queue. If it is zero, one is made when it is needed.
+	// A place that belongs to the line changes with the head.
 	Place driver.PlaceID
-	// Timeout is that of an attempt.
+	// Timeout limits an attempt.
 	Timeout time.Duration
-	// Patience is how long the store may be silent before the wait is over. 0: for ever.
-	// The time for which the process was stopped does not count.
+	// Patience is how long the store may be silent before the wait ends; 0 means forever. The
+	// time for which the process was stopped does not count.
 	Patience time.Duration
-	// Interrupt, if any, makes a Turn fail with ErrInterrupted. It may be set before
-	// each Turn.
+	// Interrupt, if set, makes Turn fail with ErrInterrupted. It may be set before each Turn.
 	Interrupt <-chan struct{}
-	// Data is the user's.
+	// Data is for the caller.
 	Data any
-	// AtOnce: its first attempt does not wait for its turn. It may repeat one that was
-	// granted, and then others wait for its own hold.
+	// AtOnce lets the first attempt not wait for its turn: it may repeat an attempt that was
+	// granted, and then others wait for its hold.
 	AtOnce bool
 
 	// Guarded by Lines.mu.
 	present bool  // not away
-	asking  bool  // it was told to ask, and has no answer yet
+	asking  bool  // it was told to ask, and there is no answer yet
 	invited bool  // to ask
 	kept    bool  // the last answer confirmed the place
-	tried   bool  // it has asked for a place, or was found to have one
-	placed  bool  // and the last refusal gave it one
-	carried bool  // its last ask had the place, and no other head has taken that over since
-	last    bool  // it has made its last ask
-	bySelf  bool  // a hold of its own lock ID was in its way when it was refused last
-	aside   bool  // and it stands behind others: see stepAside
-	waits   bool  // it was refused, or came after another
-	silent  int32 // asks without an answer since the last one
+	tried   bool  // it has asked with a place, or was found to have one
+	placed  bool  // the last refusal gave it a place
+	carried bool  // its last attempt had the place, and no other head has taken the place over since
+	last    bool  // it has made its last attempt
+	bySelf  bool  // its last refusal was because of a hold of its own lock ID
+	aside   bool  // it has stepped aside: see stepAside
+	waits   bool  // it was refused, or came after another waiter
+	silent  int32 // attempts without an answer since the last answer
 
 	ls      *Lines
-	wake    chan struct{} // it is invited, or the wait is over; made by Turn
+	wake    chan struct{} // signals an invitation or the end of the wait; made by Turn
 	askedAt time.Duration // by the clock
 
 	// Guarded by Lines.mu.
-	line  *line         // nil: it is in none
-	over  error         // why its wait is over
+	line  *line         // nil if it is in no line
+	over  error         // why its wait has ended
 	askAt time.Duration // when it asks without an invitation
 	since time.Duration // when it began to wait
-	ranAt time.Duration // what line.ran was when it came
+	ranAt time.Duration // the line's ran when the waiter came
 	away  *time.Timer
-	pace  *pace // nil: it was not refused yet, and always answered
+	pace  *pace // nil if it was always answered and never refused
 }
 
-// Ask is one ask of the store.
+// Ask is one attempt that a waiter is to make.
 type Ask struct {
-	Place  driver.PlaceID // to ask with
-	Within time.Duration  // the time-out
-	At     time.Duration  // now, by the clock
+	Place  driver.PlaceID // the place to ask with
+	Within time.Duration  // the timeout
+	At     time.Duration  // the present time by the clock
 }
 
-// New returns lines without anybody.
+// New returns Lines without waiters.
 func New(cfg Config) *Lines {
 	ls := &Lines{Config: cfg, lines: make(map[string]*line), byKey: make(map[any]*Waiter)}
 	ls.queue = sync.OnceValue(func() bool { return cfg.Traits().Queue })
@@ -158,9 +158,9 @@ func New(cfg Config) *Lines {
 	return ls
 }
 
-// Join puts the waiter at the end of its line, or where one with the same key stands, whose
-// wait is over then. If its Turn would not wait, Join returns what that would, and otherwise an
-// Ask without a time-out: others come first.
+// Join adds the waiter at the end of its line, or in place of a waiter with the same key,
+// whose wait ends. If Turn would return at once, Join returns its result, and otherwise an
+// Ask without a timeout: other waiters come first.
 func (ls *Lines) Join(w *Waiter) (ask Ask) {
 	ls.mu.Lock()
 	now := ls.Scope.Clock()
@@ -215,12 +215,12 @@ func (ls *Lines) drop(d Dropped) {
 }
 
 // Turn waits until the waiter is to ask the store. It loses no invitation. If the store has
-// been silent for the waiter's patience, the error is the last one of Silent. Called again
-// without an answer, it returns at once.
+// been silent for the waiter's patience, the error is the last one that Silent got. If Turn
+// is called again without an answer, it returns at once.
 func (w *Waiter) Turn(ctx context.Context) (Ask, error) {
 	ls, fired := w.ls, false
 	var timer <-chan time.Time
-	var set time.Duration // what askAt was as the timer was set
+	var set time.Duration // the askAt for which the timer was set
 	for {
 		ls.mu.Lock()
 		now := ls.Scope.Clock()
@@ -265,7 +265,7 @@ func (w *Waiter) Turn(ctx context.Context) (Ask, error) {
 	}
 }
 
-// begin begins an ask. ls.mu is held.
+// begin begins an attempt. ls.mu is held.
 func (w *Waiter) begin(now time.Duration, over error) (Ask, error) {
 	if over != nil {
 		return Ask{}, over
@@ -276,7 +276,7 @@ func (w *Waiter) begin(now time.Duration, over error) (Ask, error) {
 		return Ask{}, l.heard
 	}
 	w.asking, w.invited, w.askAt, w.askedAt = true, false, never, now
-	l.asking(w)
+	l.noteAsk(w)
 	ask := Ask{Within: w.Timeout, At: now}
 	if l.mayPlace(l.index(w), w, now) {
 		if w.Place.IsZero() {
@@ -284,11 +284,11 @@ func (w *Waiter) begin(now time.Duration, over error) (Ask, error) {
 		}
 		w.tried = true
 		ask.Place = w.Place
-		// It must be asked for again before it ends: one request may get lost. A slow
-		// store gets more time.
+		// The attempt must leave time to ask again before the place ends: one request may get
+		// lost. A slow store gets more time.
 		lost := w.silent
 		if w.kept {
-			lost = max(lost-1, 0) // then there is time for a second one
+			lost = max(lost-1, 0) // there is time for a second attempt
 		}
 		ask.Within = min(ask.Within, max(w.Kind.placeTTL()/4<<min(lost, 4), 2*w.ls.took))
 	}
@@ -296,13 +296,13 @@ func (w *Waiter) begin(now time.Duration, over error) (Ask, error) {
 	return ask, nil
 }
 
-// answer notes that the ask is over. ls.mu is held.
+// answer notes the end of an attempt. ls.mu is held.
 func (w *Waiter) answer(err error, silent bool, now time.Duration) {
 	l := w.line
 	w.asking = false
 	l.pass(now)
 	if l.head == w {
-		l.most = 2 * storecall.RetryLimit // it pauses
+		l.most = 2 * storecall.RetryLimit // the pause of the head
 	}
 	l.granted = 0
 	if !l.silent {
@@ -314,9 +314,9 @@ func (w *Waiter) answer(err error, silent bool, now time.Duration) {
 	}
 }
 
-// Refused notes a refusal. ahead is who is served before the waiter as far as it is known,
-// and then its own place, if that is known: at least e.Ahead. most, if it is not 0, is the
-// longest pause before it asks again.
+// Refused notes a refusal. ahead has the waiters that are served first, as far as they are
+// known, at least e.Ahead, followed by the waiter's own place if that is known. most, unless
+// it is 0, is the longest pause before the next attempt.
 func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place, most time.Duration) {
 	ls := w.ls
 	ls.mu.Lock()
@@ -332,7 +332,7 @@ func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place, most time.Du
 	hasPlace := w.carried && e.Position != driver.NoPlace
 	w.kept, w.placed = hasPlace, hasPlace
 	ls.watch(l)
-	l.comeBack(e.Holders)
+	l.rejoin(e.Holders)
 	var drop Dropped
 	w.bySelf, w.aside = e.BySelf, e.BySelf
 	if w.aside {
@@ -354,12 +354,12 @@ func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place, most time.Du
 	ls.drop(drop)
 }
 
-// pause returns how long the waiter waits after a refusal. ls.mu is held.
+// pause returns the pause of the waiter after a refusal. ls.mu is held.
 func (l *line) pause(w *Waiter, e *driver.HeldError, now time.Duration) time.Duration {
 	ls := l.ls
 	switch {
 	case w.tried && !w.carried:
-		return 0 // it has a place, and has to ask with it
+		return 0 // it has a place and must ask with it
 	case l.head != w && w.tried:
 		return w.Kind.placeTTL() / 4 // it keeps its place
 	case l.head != w:
@@ -367,13 +367,13 @@ func (l *line) pause(w *Waiter, e *driver.HeldError, now time.Duration) time.Dur
 	}
 	l.others = max(e.Position-l.placesBefore(w), 0)
 	p := w.paces()
-	if l.sub != nil && l.sub.begins { // the head is invited when it has begun
+	if l.sub != nil && l.sub.begins { // the head is invited when the subscription has begun
 		return hint(e)
 	}
 	pause, soonest, most := p.polls.Next(), min(pollFirst, ls.Poll), ls.Poll
 	if l.sub != nil && l.sub.signals != nil {
 		soonest, most = askFirst, askAtLeast
-		// A hint of 0 is no hint, or a time too short for the store to return.
+		// A hint of 0 means no hint, or a time too short for the store to return.
 		if e.RetryAfter != 0 {
 			pause = (now + p.lookouts.Next()).Truncate(wakeInterval) + wakeInterval - now
 		}
@@ -413,7 +413,7 @@ func (w *Waiter) Silent(err error) error {
 	return nil
 }
 
-// Granted notes a grant: the waiter has left, and whose turn it is now is invited. The error is
+// Granted notes a grant: the waiter leaves, and the next ones are invited. The error is
 // ErrForgotten if the key was given up since the waiter asked.
 func (w *Waiter) Granted() error {
 	ls := w.ls
@@ -425,7 +425,7 @@ func (w *Waiter) Granted() error {
 	}
 	now := w.askedAt
 	if len(l.waiters) > 1 {
-		now = ls.Scope.Clock() // else nobody needs it
+		now = ls.Scope.Clock() // nobody else needs it
 	}
 	var drop Dropped
 	if w.carried {
@@ -438,7 +438,7 @@ func (w *Waiter) Granted() error {
 	}
 	if l.head != nil {
 		if w.Kind.Mode == driver.Exclusive {
-			l.comeBack(nil)
+			l.rejoin(nil)
 		}
 		l.refusal = &driver.HeldError{Resource: w.Resource, RetryAfter: driver.Unknown}
 		l.heard, l.silent = l.refusal, false
@@ -449,7 +449,7 @@ func (w *Waiter) Granted() error {
 	return nil
 }
 
-// Leave ends the wait for good, unless that is done.
+// Leave ends the wait for good. It does nothing if the wait has ended.
 func (w *Waiter) Leave() {
 	ls := w.ls
 	ls.mu.Lock()
@@ -462,7 +462,7 @@ func (w *Waiter) Leave() {
 	ls.drop(drop)
 }
 
-// KeepPlace reports whether one last ask is due before Away, which keeps the fair place in
+// KeepPlace reports whether one last attempt is due before Away: it keeps the fair place in
 // the store until the waiter comes back.
 func (w *Waiter) KeepPlace() (Ask, bool) {
 	ls := w.ls
@@ -476,8 +476,8 @@ func (w *Waiter) KeepPlace() (Ask, bool) {
 	return ask, err == nil
 }
 
-// Away ends the wait and keeps its turn for that long: a waiter with the same key takes it.
-// Until then it keeps nobody waiting but by its place in the store.
+// Away ends the wait but keeps its turn for the given time: a waiter with the same key takes
+// it over. Until then only its place in the store delays other waiters.
 func (w *Waiter) Away(keep time.Duration) {
 	ls := w.ls
 	ls.mu.Lock()
@@ -498,9 +498,9 @@ func (w *Waiter) Away(keep time.Duration) {
 	}
 }
 
-// Heard returns how many are served before the waiter as far as it is known, or driver.NoPlace
-// if it is in no line; a copy of the last refusal that anybody of the line heard, as if the
-// waiter had been refused, but for BySelf; and what anybody heard last: a refusal, or the
+// Heard returns how many waiters are served first, as far as it is known, or driver.NoPlace
+// if the waiter is in no line; a copy of the line's last refusal, as if this waiter had been
+// refused, except for BySelf; and the last result of any waiter of the line: a refusal, the
 // error of Silent, or nil.
 func (w *Waiter) Heard() (position int, refusal *driver.HeldError, last error) {
 	ls := w.ls
@@ -516,15 +516,15 @@ func (w *Waiter) Heard() (position int, refusal *driver.HeldError, last error) {
 	return l.others + l.index(w), refusal, l.heard
 }
 
-// told returns a copy of a refusal, as if the waiter had been refused, but for BySelf.
+// told returns a copy of a refusal as if the waiter had been refused, except for BySelf.
 func (w *Waiter) told(e *driver.HeldError) *driver.HeldError {
 	own, q := CopyOf(e), driver.AcquireRequest{Mode: w.Kind.Mode, Limit: w.Kind.Limit}
 	own.LimitDiffers = slices.ContainsFunc(own.Holders, func(s driver.Status) bool { return q.LimitDiffers(s.Mode, s.Limit) })
 	return own
 }
 
-// Wake invites the head of the line: the resource was released in this process, and need not
-// wait for a signal of the store.
+// Wake invites the head of the line, because the resource was released in this process. It
+// need not wait for a signal of the store.
 func (ls *Lines) Wake(resource string) {
 	if ls.used.Load() == 0 {
 		return
@@ -536,8 +536,8 @@ func (ls *Lines) Wake(resource string) {
 	}
 }
 
-// Reject ends the waits of those with that lock ID: their Turn fails. Those that ask hear
-// from the store.
+// Reject ends the waits with the given lock ID: their Turn fails. Waiters that are asking get
+// the answer of the store.
 func (ls *Lines) Reject(resource, lockID string, err error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -553,7 +553,7 @@ func (ls *Lines) Reject(resource, lockID string, err error) {
 	}
 }
 
-// Forget ends the wait of the waiter with that key, which was given up.
+// Forget ends the wait of the waiter with the given key, because the key was given up.
 func (ls *Lines) Forget(key any) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -562,13 +562,13 @@ func (ls *Lines) Forget(key any) {
 	}
 }
 
-// Waiting is one that waits, and since when.
+// Waiting is a waiter, and since when it has been waiting.
 type Waiting struct {
 	*Waiter
 	Since time.Duration
 }
 
-// Waiting returns those that wait now.
+// Waiting returns the present waiters.
 func (ls *Lines) Waiting() (all []Waiting) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -582,5 +582,5 @@ func (ls *Lines) Waiting() (all []Waiting) {
 	return all
 }
 
-// Close ends all waits: each Turn fails with ErrClosed.
+// Close ends all waits: Turn fails with ErrClosed.
 func (ls *Lines) Close() { ls.end() }

@@ -23,18 +23,18 @@ var (
 	fairRead  = waitline.Kind{Mode: driver.Shared, Fair: true}
 )
 
-// room has Lines, and the store that a test plays.
+// room has Lines and plays the store.
 type room struct {
 	*waitline.Lines
 	t       *testing.T
 	slept   atomic.Int64
 	dropped []waitline.Dropped
 	traits  driver.Traits
-	watch   func(context.Context) error // before a subscription is effective
+	watch   func(context.Context) error // called before a subscription begins
 
 	mu   sync.Mutex
 	subs []*sub
-	told []error // by Watched
+	told []error // the errors that Watched got
 	then func()  // called by Watched, once
 }
 
@@ -78,7 +78,7 @@ func (r *room) subscribe(ctx context.Context, _ string) (<-chan struct{}, error)
 	return s.signals, nil
 }
 
-// join lets one join the line "r". change, if any, sets what is unusual.
+// join adds a waiter to the line "r". change, if set, changes it first.
 func (r *room) join(k waitline.Kind, lockID string, change func(*waitline.Waiter)) *waitline.Waiter {
 	w := &waitline.Waiter{Resource: "r", LockID: lockID, Kind: k, Timeout: time.Second}
 	if change != nil {
@@ -92,14 +92,14 @@ func keyed(key string) func(*waitline.Waiter) { return func(w *waitline.Waiter) 
 
 func atOnce(w *waitline.Waiter) { w.AtOnce = true }
 
-// turn is Turn for at most that long.
+// turn calls Turn for at most the given time.
 func turn(w *waitline.Waiter, within time.Duration) (waitline.Ask, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(within, 1))
 	defer cancel()
 	return w.Turn(ctx)
 }
 
-// ask fails unless the waiter may ask within that time.
+// ask fails unless the waiter may ask within the given time.
 func (r *room) ask(w *waitline.Waiter, within time.Duration) waitline.Ask {
 	r.t.Helper()
 	ask, err := turn(w, within)
@@ -109,14 +109,14 @@ func (r *room) ask(w *waitline.Waiter, within time.Duration) waitline.Ask {
 	return ask
 }
 
-// rest fails unless none may ask within that time.
+// rest fails if one of the waiters may ask within the given time.
 func (r *room) rest(within time.Duration, ws ...*waitline.Waiter) {
 	r.t.Helper()
 	var all sync.WaitGroup
 	for _, w := range ws {
 		all.Go(func() {
 			if _, err := turn(w, within); !errors.Is(err, context.DeadlineExceeded) {
-				r.t.Errorf("%s waits for %v: error %v", w.LockID, within, err)
+				r.t.Errorf("%s did not wait for %v: error %v", w.LockID, within, err)
 			}
 		})
 	}
@@ -126,15 +126,15 @@ func (r *room) rest(within time.Duration, ws ...*waitline.Waiter) {
 	}
 }
 
-// ends fails unless the waiter's Turn fails with that error.
+// ends fails unless the waiter's Turn fails with the given error.
 func (r *room) ends(w *waitline.Waiter, want error) {
 	r.t.Helper()
 	if _, err := turn(w, 0); !errors.Is(err, want) {
-		r.t.Fatalf("the wait of %s: %v, want %v", w.LockID, err, want)
+		r.t.Fatalf("the wait of %s ended with %v, want %v", w.LockID, err, want)
 	}
 }
 
-// refused refuses, and lets what begins then come about.
+// refused reports a refusal, and waits for what it starts.
 func refused(w *waitline.Waiter, position int, ahead ...driver.Place) {
 	e := &driver.HeldError{Resource: "r", RetryAfter: driver.Forever, Position: position, Waiters: 1}
 	e.Holders = []driver.Status{{LockID: "holder", Left: driver.Forever}}
@@ -142,7 +142,7 @@ func refused(w *waitline.Waiter, position int, ahead ...driver.Place) {
 	synctest.Wait()
 }
 
-// settled lets the waiter ask, be refused, watch, and ask again because of that.
+// settled lets the waiter ask, get a refusal, subscribe, and ask again for that reason.
 func (r *room) settled(w *waitline.Waiter) {
 	r.t.Helper()
 	for range 2 {
@@ -156,7 +156,7 @@ func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// While the store refuses, only the head asks, and all have one subscription.
+// While the store refuses, only the head asks, and the line has one subscription.
 func TestOnlyTheHeadAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -172,7 +172,7 @@ func TestOnlyTheHeadAsks(t *testing.T) {
 		}
 		for _, next := range []*waitline.Waiter{b, c} {
 			a.Leave()
-			a.Leave() // again does nothing
+			a.Leave() // a second Leave does nothing
 			r.ask(next, 0)
 			refused(next, driver.NoPlace)
 			r.rest(500*time.Millisecond, next)
@@ -184,7 +184,7 @@ func TestOnlyTheHeadAsks(t *testing.T) {
 		c.Leave()
 		synctest.Wait()
 		if used, _ := r.Kept(); used != 0 || r.subs[0].ctx.Err() == nil || len(r.Waiting()) != 0 {
-			t.Error("something is left of the line")
+			t.Error("the line was not removed")
 		}
 	})
 }
@@ -258,7 +258,7 @@ func TestNoInvitationIsLost(t *testing.T) {
 	}
 }
 
-// The ctx of an invited waiter ends: the next one is invited in its place.
+// If the ctx of an invited waiter ends, the next one is invited.
 func TestInvitationOfOneThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -275,8 +275,8 @@ func TestInvitationOfOneThatLeaves(t *testing.T) {
 	})
 }
 
-// After each shared grant as many ask as were granted since the last refusal, if they wait
-// for the same kind of hold.
+// After each shared grant as many waiters ask as were granted since the last refusal, if they
+// wait for the same kind of hold.
 func TestSharedGrantsInvite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -304,7 +304,7 @@ func TestSharedGrantsInvite(t *testing.T) {
 		}
 		asking(0)
 		r.Wake("r")
-		for _, n := range []int{1, 1, 2, 2, 1, 1, 1, 1, 1, 1} { // another limit ends the row, and so does an exclusive one
+		for _, n := range []int{1, 1, 2, 2, 1, 1, 1, 1, 1, 1} { // a waiter with another limit stops the invitations, and so does an exclusive one
 			asking(n)
 			_ = line[0].Granted()
 			line = line[1:]
@@ -312,8 +312,8 @@ func TestSharedGrantsInvite(t *testing.T) {
 	})
 }
 
-// With one place, the line has it: the next head takes it over if it waits for the same kind
-// of hold. A place that nobody asks for any more is told once.
+// With Places 1 the place belongs to the line: the next head takes it over if it waits for
+// the same kind of hold. A place that no waiter uses any more is dropped once.
 func TestPlaceOfTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -330,7 +330,7 @@ func TestPlaceOfTheLine(t *testing.T) {
 		refused(a, 0)
 		a.Leave()
 		if got := r.ask(b, 0).Place; got != first || first.IsZero() {
-			t.Errorf("the next one asks with place %v, want %v", got, first)
+			t.Errorf("the next waiter asks with place %v, want %v", got, first)
 		}
 		dropped()
 		_ = b.Granted()
@@ -344,14 +344,14 @@ func TestPlaceOfTheLine(t *testing.T) {
 		c.Leave()
 		dropped(waitline.Dropped{Resource: "r", LockID: "c", Place: second, Fair: true})
 		if ask := r.ask(d, 0); !ask.Place.IsZero() {
-			t.Error("one that is not fair asks with a place at once")
+			t.Error("an unfair waiter asks with a place at once")
 		}
 		refused(d, driver.NoPlace)
 		plain := r.ask(d, time.Second+time.Millisecond).Place
 		d.Leave() // while it asks
 		dropped(waitline.Dropped{Resource: "r", LockID: "d", Place: plain})
 
-		// One asks without a place as it takes it over, and is granted.
+		// It asks without a place when it takes the place over, and is granted.
 		e, f := r.join(fair, "e", nil), r.join(fair, "f", atOnce)
 		third := r.ask(e, 0).Place
 		r.ask(f, 0)
@@ -364,7 +364,8 @@ func TestPlaceOfTheLine(t *testing.T) {
 	})
 }
 
-// Who has a hold of its own lock ID in its way lets others pass, until that hold is gone.
+// A waiter that is stopped by a hold of its own lock ID lets others overtake it until that
+// hold is gone.
 func TestStepAside(t *testing.T) {
 	bySelf := &driver.HeldError{BySelf: true, RetryAfter: driver.Forever, Position: driver.NoPlace, Holders: []driver.Status{{LockID: "a", Left: 1}}}
 	for _, ends := range []string{"refusal", "grant"} {
@@ -374,7 +375,7 @@ func TestStepAside(t *testing.T) {
 			a := r.join(exclusive, "a", nil)
 			r.ask(a, 0)
 			a.Refused(bySelf, nil, 0)
-			r.rest(time.Millisecond, a) // there is nobody to let pass
+			r.rest(time.Millisecond, a) // there is no waiter to let pass
 			r.Wake("r")
 			r.ask(a, 0)
 			b := r.join(exclusive, "b", atOnce)
@@ -390,14 +391,14 @@ func TestStepAside(t *testing.T) {
 			line = append(line, r.join(exclusive, "d", nil))
 			for i, w := range line {
 				if position, _, _ := w.Heard(); position != i {
-					t.Errorf("%s is at %d, want %d", w.LockID, position, i)
+					t.Errorf("%s has position %d, want %d", w.LockID, position, i)
 				}
 			}
 		})
 	}
 }
 
-// One that has stepped aside asks with the line's place when another comes before it.
+// A waiter that has stepped aside asks with the line's place when another comes before it.
 func TestPlaceOfOneThatStepsAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -407,7 +408,7 @@ func TestPlaceOfOneThatStepsAside(t *testing.T) {
 		if r.ask(b, 0).Place != first {
 			t.Error("b has not taken over the place")
 		}
-		r.rest(10*time.Second, a) // it has none to keep
+		r.rest(10*time.Second, a) // it has no place to keep
 		b.Leave()
 		if r.ask(a, 15*time.Millisecond).Place != first {
 			t.Error("a has not taken over the place")

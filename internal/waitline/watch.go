@@ -16,23 +16,23 @@ const WatchTimeout = 2 * time.Second
 
 var errNotWatching = fmt.Errorf("no subscription within %v", WatchTimeout)
 
-// subscription is that of a line. Once it is effective the head asks again: a release before
-// that gave no signal. From then on the head receives the signals, so that a line needs no
-// goroutine of its own.
+// subscription is the subscription of a line. When it has begun, the head asks again, because
+// an earlier release gave no signal. From then on the head receives the signals, so a line
+// needs no goroutine of its own.
 type subscription struct {
 	cancel  context.CancelFunc
-	signals <-chan struct{} // nil: there are none, and the head polls
-	begins  bool            // there will be, in a moment
+	signals <-chan struct{} // nil if there are none, and the head polls
+	begins  bool            // the subscription is about to begin
 	cut     bool            // the store has closed the channel: poll from now on
 }
 
-// Subscribe calls Config.Watch. The subscription ends with ctx, or by stop. A timer bounds
-// the call, even if the store ignores its ctx: while one hangs, no other is made.
+// Subscribe calls Config.Watch. The subscription ends with ctx or by stop. A timer limits the
+// call even if the store ignores its ctx. While a call hangs, no other is made.
 func (ls *Lines) Subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
 	return ls.subscribe(storecall.Uncaused{Context: ctx}, resource)
 }
 
-// subscribe is Subscribe with a ctx without a cause.
+// subscribe is Subscribe for a ctx without a cause.
 func (ls *Lines) subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
 	switch {
 	case !ls.notifies():
@@ -70,8 +70,7 @@ func (ls *Lines) subscribe(ctx context.Context, resource string) (signals <-chan
 	return nil, nil, err
 }
 
-// awaitWatch waits for the end of a call of Watch that nobody waits for any more, and notes
-// whether it hangs.
+// awaitWatch waits for the return of an abandoned call of Watch, and notes whether it hangs.
 func (ls *Lines) awaitWatch(answered <-chan struct{}, began time.Time) {
 	if left := WatchTimeout - time.Since(began); left > 0 {
 		select {
@@ -97,7 +96,7 @@ func (ls *Lines) awaitWatch(answered <-chan struct{}, began time.Time) {
 // notifies reports whether the store sends signals.
 func (ls *Lines) notifies() bool { return ls.Watch != nil && ls.Traits().Notifies }
 
-// hangs returns a channel that closes when no call of Watch hangs any more, or nil if none
+// hangs returns a channel that is closed when no call of Watch hangs any more, or nil if none
 // does.
 func (ls *Lines) hangs() <-chan struct{} {
 	ls.mu.Lock()
@@ -105,13 +104,13 @@ func (ls *Lines) hangs() <-chan struct{} {
 	return ls.returned
 }
 
-// watch begins to watch the store for the line, unless that is done. ls.mu is held.
+// watch starts the subscription of the line if there is none. ls.mu is held.
 func (ls *Lines) watch(l *line) {
 	if l.sub != nil || ls.life.Err() != nil || !ls.notifies() {
 		return
 	}
 	ctx, cancel := context.WithCancel(ls.life)
-	sub, resource := &subscription{cancel: cancel, begins: true}, l.resource // the line may be that of another soon
+	sub, resource := &subscription{cancel: cancel, begins: true}, l.resource // the line may be reused for another resource
 	if !ls.Scope.Go(func() { ls.begin(ctx, resource, l, sub) }) {
 		cancel()
 		return
@@ -119,7 +118,7 @@ func (ls *Lines) watch(l *line) {
 	l.sub = sub
 }
 
-// begin subscribes for the line, again and again if that fails.
+// begin subscribes for the line, and repeats that if it fails.
 func (ls *Lines) begin(ctx context.Context, resource string, l *line, sub *subscription) {
 	pauses := backoff.New(watchFirst, watchLimit)
 	for ctx.Err() == nil {
@@ -133,7 +132,7 @@ func (ls *Lines) begin(ctx context.Context, resource string, l *line, sub *subsc
 			}
 		}
 		began := time.Now()
-		signals, _, err := ls.subscribe(ctx, resource) // until ctx ends
+		signals, _, err := ls.subscribe(ctx, resource) // the subscription ends with ctx
 		if ctx.Err() != nil {
 			return
 		}
@@ -147,7 +146,7 @@ func (ls *Lines) begin(ctx context.Context, resource string, l *line, sub *subsc
 	}
 }
 
-// watching notes where signals arrive from now on, or nil if nowhere.
+// watching notes the channel of the signals, or nil if there are none.
 func (ls *Lines) watching(l *line, sub *subscription, signals <-chan struct{}) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -157,8 +156,8 @@ func (ls *Lines) watching(l *line, sub *subscription, signals <-chan struct{}) {
 	}
 }
 
-// signalled invites the head if the signal is worth it. It need not be the head that has
-// received it. A channel that was closed says: poll from now on. The next head may subscribe
+// signalled invites the head if the signal is worth it. The head need not be the waiter that
+// received the signal. A closed channel means: poll from now on. The next head may subscribe
 // again.
 func (ls *Lines) signalled(l *line, sub *subscription, open bool) {
 	ls.mu.Lock()

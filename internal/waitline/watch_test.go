@@ -14,8 +14,8 @@ import (
 
 var errLate, errAny = errors.New("no answer"), errors.New("any")
 
-// A store that is silent for a waiter's patience ends its wait with the last error. The time
-// for which the process was stopped does not count, nor that before the waiter came.
+// If the store is silent for a waiter's patience, the wait ends with the last error. The time
+// for which the process was stopped does not count, nor the time before the waiter came.
 func TestPatience(t *testing.T) {
 	for _, stops := range []bool{false, true} {
 		bubble(t, "", func(t *testing.T) {
@@ -42,10 +42,10 @@ func TestPatience(t *testing.T) {
 				t.Error(last)
 			}
 			if took > 7*time.Second || took < 4*time.Second && !stops {
-				t.Errorf("it waited for %v, its patience is 5s", took)
+				t.Errorf("the waiter waited for %v, its patience is 5s", took)
 			}
 			if stops && took < 1000*time.Millisecond {
-				t.Errorf("time in which the process was stopped counts: it waited for %v", took)
+				t.Errorf("the waiter waited for %v: the time of the stopped process counted", took)
 			}
 			c := r.join(exclusive, "c", patient)
 			a.Leave()
@@ -56,7 +56,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// Who has no answer asks again though it is not the head: its hold may be in the way of all.
+// A waiter without an answer asks again even if it is not the head: its hold may block all
+// others.
 func TestSilentAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -71,18 +72,18 @@ func TestSilentAsksAgain(t *testing.T) {
 			r.rest(0, b) // it pauses
 		}
 		if _, _, err := a.Heard(); !errors.Is(err, errLate) {
-			t.Errorf("a has heard %v", err)
+			t.Errorf("the last error of a is %v", err)
 		}
 		r.ask(b, 2*time.Second)
 		refused(b, driver.NoPlace)
 		r.rest(time.Minute, b)
 		if _, _, err := a.Heard(); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("a has heard %v", err)
+			t.Errorf("the last error of a is %v", err)
 		}
 	})
 }
 
-// Waits end by Interrupt for a moment, by Reject, and by Close.
+// Waits end by Interrupt, for a moment, by Reject, and by Close.
 func TestWaitsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -99,7 +100,7 @@ func TestWaitsEnd(t *testing.T) {
 		if _, err := turn(b, time.Minute); !errors.Is(err, errLate) {
 			t.Errorf("error %v, want %v", err, errLate)
 		}
-		r.ask(c, 0) // it asked, and hears from the store
+		r.ask(c, 0) // it was asking, and gets the answer of the store
 		refused(c, driver.NoPlace)
 		time.AfterFunc(time.Second, r.Close)
 		if _, err := turn(c, time.Minute); !errors.Is(err, waitline.ErrClosed) {
@@ -110,7 +111,7 @@ func TestWaitsEnd(t *testing.T) {
 	})
 }
 
-// counts of calls of Watch, and of what Watched was told.
+// watches checks the number of calls of Watch and the errors that Watched got.
 func (r *room) watches(calls int, told ...error) {
 	r.t.Helper()
 	synctest.Wait()
@@ -118,15 +119,15 @@ func (r *room) watches(calls int, told ...error) {
 	defer r.mu.Unlock()
 	same := len(r.told) == len(told)
 	for i := range min(len(told), len(r.told)) {
-		same = same && (errors.Is(r.told[i], told[i]) || told[i] == errAny && r.told[i] != nil) //nolint:errorlint // errAny stands for all
+		same = same && (errors.Is(r.told[i], told[i]) || told[i] == errAny && r.told[i] != nil) //nolint:errorlint // errAny stands for any error
 	}
 	if len(r.subs) != calls || !same {
-		r.t.Errorf("%d calls of Watch, which said %v; want %d, %v", len(r.subs), r.told, calls, told)
+		r.t.Errorf("%d calls of Watch with errors %v; want %d, %v", len(r.subs), r.told, calls, told)
 	}
 }
 
-// Without signals the head polls. A subscription that fails is tried again, unless the store
-// has none.
+// Without signals the head polls. A failed subscription is repeated, unless the store has
+// none.
 func TestWatchFails(t *testing.T) {
 	for _, err := range []error{errLate, driver.ErrUnsupported} {
 		bubble(t, err.Error(), func(t *testing.T) {
@@ -154,8 +155,8 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// A Watch that ignores its ctx keeps nobody waiting for longer than 2 s, even if its line has
-// ended. While it hangs, for longer than that, the store is not asked for another.
+// A Watch that ignores its ctx delays nobody for more than 2 s, even if its line has ended.
+// If it hangs for longer, no other subscription is made.
 func TestWatchHangs(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		bubble(t, "", func(t *testing.T) {
@@ -189,7 +190,7 @@ func TestWatchHangs(t *testing.T) {
 				refused(other, driver.NoPlace)
 			}
 			if _, _, err := r.Subscribe(t.Context(), "third"); err == nil {
-				t.Error("a third subscription while one hangs")
+				t.Error("subscribed a third time while a call hangs")
 			}
 			if leaves {
 				r.watches(1)
@@ -207,7 +208,7 @@ func TestWatchHangs(t *testing.T) {
 	}
 }
 
-// A channel that was closed says: poll from now on. The next head subscribes again.
+// A closed channel means: poll from now on. The next head subscribes again.
 func TestSignalsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -232,12 +233,12 @@ func TestSignalsEnd(t *testing.T) {
 	})
 }
 
-// A line that is used again knows nothing of what the last one waited for.
+// A reused line has nothing of its previous resource.
 func TestLineIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 16)
 		for range 100 {
-			// The subscription is effective as the line ends.
+			// The subscription begins when the line ends.
 			a := r.join(fair, "a", keyed("a"))
 			r.ask(a, 0)
 			var b *waitline.Waiter
@@ -248,10 +249,10 @@ func TestLineIsUsedAgain(t *testing.T) {
 				}
 				b = r.join(exclusive, "b", keyed("b"))
 				if position, _, err := b.Heard(); err != nil || position != 0 {
-					t.Errorf("it has heard %v, %d", err, position)
+					t.Errorf("the reused line has %v, position %d", err, position)
 				}
 				if ask := r.ask(b, 0); !ask.Place.IsZero() {
-					t.Error("it asks with a place")
+					t.Error("the waiter asks with a place")
 				}
 				r.traits.Notifies = false
 				b.Refused(&driver.HeldError{RetryAfter: driver.Forever, Position: driver.NoPlace}, nil, 0)
@@ -261,7 +262,7 @@ func TestLineIsUsedAgain(t *testing.T) {
 			r.traits.Notifies = true
 			b.Leave()
 
-			// A signal reaches the Turn of a as its wait ends.
+			// A signal reaches the Turn of a when its wait ends.
 			c := r.join(exclusive, "c", keyed("c"))
 			r.settled(c)
 			signals := r.subs[len(r.subs)-1].signals
@@ -278,7 +279,7 @@ func TestLineIsUsedAgain(t *testing.T) {
 			_, _ = turn(b, 0)
 			b.Refused(&driver.HeldError{RetryAfter: driver.Forever, Position: driver.NoPlace}, nil, 0)
 			r.rest(time.Millisecond, b)
-			if err := <-waits; err != nil && !errors.Is(err, waitline.ErrForgotten) { // nil: the signal was first
+			if err := <-waits; err != nil && !errors.Is(err, waitline.ErrForgotten) { // nil: the signal came first
 				t.Fatal(err)
 			}
 			r.traits.Notifies = true
@@ -287,7 +288,7 @@ func TestLineIsUsedAgain(t *testing.T) {
 	})
 }
 
-// A line that ends while it subscribes keeps no other from its signals.
+// A line that ends while it subscribes does not delay the signals of others.
 func TestWatchThatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t, 1)
@@ -304,7 +305,7 @@ func TestWatchThatIsLeft(t *testing.T) {
 		r.ask(b, 0)
 		refused(b, driver.NoPlace)
 		if _, stop, err := r.Subscribe(t.Context(), "other"); err != nil {
-			t.Errorf("a subscription beside those that were left: %v", err)
+			t.Errorf("a subscription after abandoned ones: %v", err)
 		} else {
 			stop()
 		}
