@@ -14,55 +14,57 @@ import (
 	"github.com/holdfast-go/holdfast/internal/waitline"
 )
 
-// maxLate is how many grants in a row may come too late.
+// maxLate is how many grants in a row may come too late before the acquirer fails.
 const maxLate = 3
 
-// maxTries is how often a TryLock without an answer is sent.
+// maxTries is how often a TryLock or a renewal without an answer is sent.
 const maxTries = 3
 
-// acquirer is one Lock or TryLock under way.
+// acquirer is a call of Lock, RLock, TryLock or TryRLock.
 type acquirer struct {
 	c       *Client
-	q       driver.AcquireRequest // TTL: that of the lease asked for
-	endless bool                  // it becomes one without an end
-	named   bool                  // the caller chose the lock ID: this Client may hold by it
-	keep    bool                  // keep alive
+	q       driver.AcquireRequest
+	endless bool // the hold gets a finite TTL first and is then renewed to Forever
+	named   bool // the caller chose the lock ID: this Client may have a hold by it
+	keep    bool // the Client renews the hold
 
-	warned     bool // of limits that differ
+	warned     bool // that the limits differ
 	tried      bool // with the present hold ID
-	asked      bool // the store, or it queued behind another that did
+	asked      bool // the store was asked, by this acquirer or one that it queued behind
 	waits      bool // it was refused, or queued behind another
 	late       int8 // grants in a row that came too late
 	waitsSince time.Duration
-	span       *span // of what a Trace is told; nil: there is none
+	span       *span // nil: there is no Trace
 
-	sent    time.Duration     // when the first of these attempts was sent
-	unknown int               // how many of them may be applied, now or later, without an answer
-	heard   time.Duration     // when the last attempt was answered
-	first   storecall.Context // here to save an allocation, as waiter is
-	waiter  waitline.Waiter
+	// The attempts with the present hold ID.
+	sent    time.Duration // when the first of them was sent
+	unknown int           // how many have no answer and may be applied, now or later
+
+	heard  time.Duration     // when the last attempt was answered
+	first  storecall.Context // a field to save an allocation, like waiter
+	waiter waitline.Waiter
 }
 
-// newAcquirer checks the arguments. It returns an acquirer even if they are wrong.
+// newAcquirer checks the arguments. It returns an acquirer even if they are invalid.
 func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acquirer, error) {
 	a := &acquirer{c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
 	err := c.request(&a.q, resource, mode, o)
 	if a.endless = a.q.TTL == Forever; a.endless && err == nil {
-		// If the answer to its grant got lost, a lease without an end would block the
-		// resource forever. So it begins with a finite one.
+		// If the answer to the grant got lost, a hold without an end would block the
+		// resource forever. So the hold begins with a finite TTL.
 		a.q.TTL, err = c.validTTL(DefaultTTL)
 	}
 	return a, err
 }
 
-// errLate: a grant came after the deadline of its hold. Another attempt may succeed.
+// errLate means that a grant came after the deadline of its hold. Another attempt may succeed.
 var errLate = errors.New("granted too late")
 
-// once makes one attempt. It returns a hold, a *HeldError, errLate, or another error;
-// answered reports whether that is the store's answer.
+// once makes one attempt. It returns a hold, a *HeldError, errLate, or another error, for
+// which answered reports whether it is the store's answer.
 //
-// After an attempt without an answer, the next one carries the same hold ID: if the
-// first was applied, it gets the same grant. The deadline counts from the first.
+// The attempt after an unanswered one has the same hold ID: if the first was applied, the
+// second gets the same grant. The deadline counts from the first.
 func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, foreign.CtxError(ctx)
@@ -79,7 +81,7 @@ func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 	}
 	call := &a.first
 	if call.Scope != nil {
-		call = new(storecall.Context) // the store may still look at the one before
+		call = new(storecall.Context) // the store may still use the previous one
 	}
 	call.Parent, call.Scope, call.Timeout = ctx, c.scope, ask.Within
 	a.q.Place = ask.Place
@@ -101,8 +103,8 @@ func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 		return nil, err
 	}
 	if a.unknown > 0 {
-		a.unknown++ // a copy of this one is not to be taken for an earlier attempt
-		a.abandon() // which may still arrive
+		a.unknown++ // so that a copy of this attempt is not taken for the earlier one
+		a.abandon() // the earlier one may still arrive
 	}
 	if errors.Is(err, ErrHeld) {
 		a.late = 0
@@ -110,7 +112,7 @@ func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 	return nil, err
 }
 
-// hold returns the Hold of a grant, which is kept alive from now on.
+// hold returns the Hold of a grant. The Client renews it from now on.
 func (a *acquirer) hold(ctx context.Context, g driver.Grant) (*Hold, error) {
 	c, q := a.c, &a.q
 	h := &Hold{client: c, delay: q.TakeoverDelay}
@@ -136,14 +138,14 @@ func (a *acquirer) hold(ctx context.Context, g driver.Grant) (*Hold, error) {
 		a.abandon()
 		return nil, ErrClosed
 	}
-	if own := a.ownHold(); own != nil { // else it was released, or lost, on the way
-		c.lines.Reject(q.Resource, q.LockID, heldBySelf(own)) // they would wait for themselves
+	if own := a.ownHold(); own != nil { // nil if it was released or lost already
+		c.lines.Reject(q.Resource, q.LockID, heldBySelf(own)) // its waiters would wait for themselves
 	}
 	c.planSweep.Do(c.startSweeps)
 	return h, nil
 }
 
-// tooLate releases a late grant. It returns errLate if another attempt may help.
+// tooLate releases a late grant. It returns errLate if another attempt may succeed.
 func (a *acquirer) tooLate(ctx context.Context) error {
 	select {
 	case <-a.abandon():
@@ -156,8 +158,8 @@ func (a *acquirer) tooLate(ctx context.Context) error {
 	return errLate
 }
 
-// abandon starts the clean-up of the present hold ID in the background, and takes a
-// new one. The channel closes after the first release.
+// abandon starts the clean-up of the present hold ID in the background and makes a new one.
+// The channel is closed after the first release.
 func (a *acquirer) abandon() <-chan struct{} {
 	now := a.c.clock()
 	o := cleanup.Orphan{
@@ -173,8 +175,8 @@ func (a *acquirer) abandon() <-chan struct{} {
 	return asked
 }
 
-// giveUp ends an acquirer that was not granted. err is the error of the last attempt,
-// or why the wait ended.
+// giveUp ends an acquirer that was granted nothing. err is the error of the last attempt or
+// the reason why the wait ended.
 func (a *acquirer) giveUp(err error) error {
 	if a.unknown > 0 {
 		a.abandon()
@@ -182,7 +184,7 @@ func (a *acquirer) giveUp(err error) error {
 	return wrap("lock", a.q.Resource, err)
 }
 
-// try makes attempts until one is answered, and at most maxTries.
+// try makes attempts until one is answered, but at most maxTries.
 func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 	pauses := storecall.Retries()
 	for n := 1; ; n++ {
@@ -193,7 +195,7 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 		case errors.Is(err, errLate):
 			continue
 		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
-			return nil, a.giveUp(a.c.closedOr(a.toldOnce(err)))
+			return nil, a.giveUp(a.c.closedOr(a.tryError(err)))
 		}
 		select {
 		case <-time.After(pauses.Next()):
@@ -205,18 +207,20 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// toldOnce returns what a TryLock is told of the answer: BySelf is for holds of this Client.
-func (a *acquirer) toldOnce(err error) error {
+// tryError returns the error of a TryLock. The store sets BySelf for any hold of the lock ID;
+// callers get it only for a hold of this Client.
+func (a *acquirer) tryError(err error) error {
 	var held *HeldError
 	if !errors.As(err, &held) || !held.BySelf || a.ownHold() != nil {
 		return err
 	}
-	other := *held // Trace has the first
+	other := *held // a Trace may have held
 	other.BySelf = false
 	return &other
 }
 
-// wait asks until the resource is granted, in its turn among those of this Client.
+// wait makes attempts, when it is its turn among the waiters of this Client, until the
+// resource is granted.
 func (a *acquirer) wait(ctx context.Context) (*Hold, error) {
 	c, w := a.c, &a.waiter
 	w.Resource, w.LockID, w.Data = a.q.Resource, a.q.LockID, a
@@ -233,13 +237,13 @@ func (a *acquirer) wait(ctx context.Context) (*Hold, error) {
 	}
 	h, err := a.askInTurn(ctx, w, ask)
 	if err != nil {
-		err = a.giveUp(err) // before it leaves: what takes its place out of the store knows its attempts
+		err = a.giveUp(err) // before Leave, which gives up the place: the clean-up must know the attempts
 		w.Leave()
 	}
 	return h, err
 }
 
-// askInTurn is wait once the acquirer is in its line.
+// askInTurn is the part of wait after the acquirer has joined its line.
 func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitline.Ask) (_ *Hold, err error) {
 	c := a.c
 	for ; ; ask.Within = 0 {
@@ -251,7 +255,7 @@ func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitli
 			return nil, ErrClosed
 		case err != nil && ctx.Err() != nil:
 			return nil, a.waitError(foreign.CtxError(ctx))
-		case err != nil: // its own lock ID holds the resource, as others may be told, or the store is silent
+		case err != nil: // its own lock ID has the resource, or the store is silent; others may get this error too
 			return nil, ownError(err)
 		}
 		h, err := a.once(ctx, ask)
@@ -268,14 +272,14 @@ func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitli
 		case c.scope.Life.Err() != nil && !answered(err):
 			return nil, ErrClosed
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			// The caller's ctx cut it off: this says nothing about the store.
+			// The caller's ctx interrupted the attempt: this says nothing about the store.
 			return nil, a.waitError(foreign.CtxError(ctx))
 		case errors.As(err, &held):
 			w.Refused(held, held.Ahead, 0)
 			a.waitStart(a.heard)
-			// Only the end of a hold of this Client is in the hands of those who would wait
-			// for it: a hold of the same lock ID that another process has, or had before it
-			// was killed, or that a late attempt got, ends like any other.
+			// Fail only if this Client has the hold of the same lock ID: the caller would
+			// wait for itself. A hold of another process, of a killed process or of a late
+			// attempt ends like any other hold.
 			if own := a.ownHold(); own != nil && held.BySelf {
 				return nil, waitline.CopyOf(held)
 			} else if own != nil {
@@ -293,8 +297,7 @@ func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitli
 	}
 }
 
-// ownHold returns the live hold of the resource that this Client has by the acquirer's lock
-// ID, or nil.
+// ownHold returns this Client's live hold of the resource by the acquirer's lock ID, or nil.
 func (a *acquirer) ownHold() *lease.Lease {
 	if !a.named {
 		return nil
@@ -302,7 +305,7 @@ func (a *acquirer) ownHold() *lease.Lease {
 	return a.c.leases.NamedHold(a.q.Resource, a.q.LockID)
 }
 
-// heldBySelf is the refusal of a caller that would wait for its own hold.
+// heldBySelf returns the refusal for a caller that would wait for its own hold.
 func heldBySelf(l *lease.Lease) *HeldError {
 	return &HeldError{
 		Resource: l.Ref.Resource, RetryAfter: driver.Unknown, Position: driver.NoPlace, BySelf: true,
@@ -313,8 +316,8 @@ func heldBySelf(l *lease.Lease) *HeldError {
 	}
 }
 
-// waitError returns the error of a wait that ended because of cause. It is ErrHeld
-// only if the last answer in the line was a refusal.
+// waitError returns the error of a wait that ended because of cause. It matches ErrHeld only
+// if the last answer in the line was a refusal.
 func (a *acquirer) waitError(cause error) error {
 	_, e, heard := a.waiter.Heard()
 	switch {
@@ -331,8 +334,8 @@ func (a *acquirer) waitError(cause error) error {
 	return cause
 }
 
-// warnOfLimit warns once that holders and this acquirer disagree on the limit: the
-// wait may be long, or never end.
+// warnOfLimit warns once that the holders and this acquirer have different limits: the wait
+// may be long or never end.
 func (a *acquirer) warnOfLimit(held *HeldError) {
 	if held.LimitDiffers && !a.warned {
 		a.warned = true
@@ -341,8 +344,8 @@ func (a *acquirer) warnOfLimit(held *HeldError) {
 	}
 }
 
-// placeDropped is told that nobody asks for a place any more: it is given up, and attempts
-// that are still on their way and would take it again are cleaned up with it.
+// placeDropped is called when no waiter uses a place any more. It gives the place up and
+// cleans up attempts that are still on their way and would take it again.
 func (c *Client) placeDropped(d waitline.Dropped) {
 	if !d.Taken {
 		c.cleaner.GiveUp(driver.HoldRef{Resource: d.Resource, LockID: d.LockID, HoldID: HoldID(d.Place)}, d.Place)
@@ -352,7 +355,7 @@ func (c *Client) placeDropped(d waitline.Dropped) {
 	}
 }
 
-// watched is told of each subscription.
+// watched is called with the result of each subscription.
 func (c *Client) watched(resource string, _ time.Time, err error) {
 	if err != nil && !errors.Is(err, ErrUnsupported) {
 		c.warn("holdfast: cannot watch, polling for now", "resource", resource, "error", err)

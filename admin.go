@@ -16,19 +16,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// Admin looks at and tidies what a store has, for operators and for tools. Its methods may be
-// called concurrently.
+// Admin lists, renews and releases the holds of all clients of a store, lists their waiters
+// and sweeps. It is for operators and their tools, which usually need package driver too: see
+// the package documentation. All methods may be called concurrently.
 type Admin struct{ client *Client }
 
-// Admin returns the operations on all that the store has. They end with the Client.
+// Admin returns the operations on everything in the store. Those that ask the store end with
+// ErrClosed when the Client is closed.
 func (c *Client) Admin() *Admin { return &Admin{c} }
 
-// Holds yields the holds in the store that the filter chooses: those that block a
-// resource, and with Filter.Expired also others. It is not a snapshot: it yields a hold
-// that exists throughout, and may yield others. It ends after the first error. It leaves
-// out driver.SweepResource unless the filter names it. The error is context.DeadlineExceeded
-// if the store finds no further hold for 5 minutes. Close waits for the loop to end, so
-// do not call Close within the loop.
+// Holds returns an iterator over the holds in the store that match the filter: holds that
+// block a resource and, with Filter.Expired, also holds that no longer do. It leaves out
+// driver.SweepResource unless the filter names it.
+//
+// The result is not a snapshot: it has each hold that exists throughout, and may have
+// others. The iteration ends after the first error. The error is context.DeadlineExceeded if
+// the store returns no further hold for 5 minutes. Close waits for the loop to end, so do not
+// call Close within the loop.
 func (a *Admin) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	c := a.client
 	return func(yield func(Status, error) bool) {
@@ -43,13 +47,14 @@ func (a *Admin) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	}
 }
 
-// Waiters yields who waits in the store's queues for the resources that the filter
-// chooses by name, lock ID, owner and time, those of one resource in their order. Leave
-// the filter's LeftBelow and LeftAtLeast zero: they compare how long a place is kept. A
-// waiter has a place if it has waited for a second, or with LockOptions.Fair from the
-// start. Of the goroutines of a Client only the first has one. A waiter that was killed is
-// there for up to a minute, a fair one for 10 s. The error is ErrUnsupported if the store
-// keeps no queue (Traits.Queue). Otherwise it is like Holds.
+// Waiters returns an iterator over the places in the store's queues whose resource, lock ID,
+// owner and time match the filter. The places of one resource come in their order. Leave
+// the filter's LeftBelow and LeftAtLeast zero: they compare how long a place is kept.
+//
+// A waiter has a place once it has waited for a second, or from the start with
+// LockOptions.Fair. Only the first of the waiting goroutines of a Client has one. The place of
+// a killed waiter stays for up to a minute, or for up to 10 s if it was fair. The error is
+// ErrUnsupported if the store keeps no queue (Traits.Queue). Otherwise Waiters is like Holds.
 func (a *Admin) Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error] {
 	c := a.client
 	return scan(ctx, c, "list waiters", f, func(ctx context.Context, f Filter) iter.Seq2[Place, error] {
@@ -57,13 +62,13 @@ func (a *Admin) Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error] {
 	})
 }
 
-// all is Holds including SweepResource.
+// all is like Holds but includes SweepResource.
 func (c *Client) all(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return scan(ctx, c, "list holds", f, c.store.List)
 }
 
-// scan bounds a list of the store, and ends it with the Client. If it were inlined, every
-// caller of Holds and Waiters would have a copy of the function that it returns.
+// scan limits the time of a list of the store, and ends it with the Client. If it were
+// inlined, every caller of Holds and Waiters would have a copy of the returned function.
 //
 //go:noinline
 func scan[T any](ctx context.Context, c *Client, what string, f Filter, list func(context.Context, Filter) iter.Seq2[T, error]) iter.Seq2[T, error] {
@@ -100,7 +105,7 @@ func scan[T any](ctx context.Context, c *Client, what string, f Filter, list fun
 	}
 }
 
-// scanTimeout is how long the store may look for the next hold of a list, and how long
+// scanTimeout is how long the store may take to find the next hold of a list, and how long
 // a sweep may take. A scan of millions of records takes less.
 const scanTimeout = 5 * time.Minute
 
@@ -113,17 +118,19 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 		}
 		ss = append(ss, s)
 	}
-	// package slices would be compiled once more, for this large struct alone.
+	// slices.SortFunc would be compiled once more, for this large struct alone.
 	sort.Slice(ss, func(i, j int) bool { return ss[i].Created.After(ss[j].Created) })
 	return ss, nil
 }
 
-// ReleaseID releases all holds of the lock ID, the newest first, and returns them
-// as they were before. Those of this Client end with ErrReleased; a holder in another
-// program learns of it only by its next renewal. ReleaseID is not atomic over resources:
-// it lists the holds, then releases these, so a hold granted in between stays. With an
-// error, some may not be released. Holds that the store refuses to release, and holds that
-// another program has retaken with the same lock ID, are not returned.
+// ReleaseID releases all holds of the lock ID, the newest first, and returns them as they
+// were before. The holds of this Client end with ErrReleased. A holder in another program
+// learns of the release only at its next renewal.
+//
+// ReleaseID is not atomic: it lists the holds and then releases them, so a hold that is
+// granted in between stays. If it returns an error, some holds may not be released. The
+// result leaves out holds that the store refused to release and holds that another program
+// has retaken with the same lock ID.
 func (a *Admin) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
 	c := a.client
 	if err := cmp.Or(driver.ValidLockID(lockID), c.invalid); err != nil {
@@ -136,11 +143,14 @@ func (a *Admin) ReleaseID(ctx context.Context, lockID string) ([]Status, error) 
 	return c.releaseListed(ctx, ss, "")
 }
 
-// ForceRelease releases a hold of the resource, or all its holds if holdID is zero,
-// of any client, and returns them as they were before. It is for operators: the
-// holder detects it at its next renewal, when the resource may already be granted to
-// another client. A hold of this Client ends at once, even if the store refuses, as a server
-// does without the right to force; holds that it refuses to release are not returned.
+// ForceRelease releases a hold of any client by its resource and hold ID, or all holds of
+// the resource if holdID is zero, and returns them as they were before. It is for operators:
+// the holder learns of it only at its next renewal, when the resource may already be granted
+// to another client.
+//
+// A hold of this Client ends at once, even if the store refuses to release it, as a server
+// does if the caller has no right to force. The result leaves out holds that the store
+// refused to release.
 func (a *Admin) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
 	c := a.client
 	if err := cmp.Or(driver.ValidResource(resource), c.invalid); err != nil {
@@ -162,10 +172,9 @@ func (c *Client) forceReason() string {
 	return fmt.Sprintf("forced by %s on %s", short(c.opts.Owner), short(c.opts.Host))
 }
 
-// releaseListed releases the holds, by force if there is a reason. It first ends those of
+// releaseListed releases the holds, by force if there is a reason. It first ends the holds of
 // this Client: the context of a holder in the same process ends before the store releases
-// the hold. This Client may still become the holder of others, if the answers to its acquires
-// are on their way.
+// the hold. Revoke also remembers holds whose grants are still on their way to this Client.
 func (c *Client) releaseListed(ctx context.Context, ss []Status, reason string) ([]Status, error) {
 	if len(ss) == 0 {
 		return nil, nil
@@ -190,7 +199,7 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, reason string) 
 			h := holdOf(own[i])
 			c.released(h, began, err)
 			c.cleanStrays(h, 0)
-			if permanent(err) { // as without the right to force, which an own hold does not need
+			if permanent(err) { // such as a missing right to force, which an own hold does not need
 				c.cleanLost(h, own[i].End(ErrReleased, 0))
 			}
 		}
@@ -205,11 +214,11 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, reason string) 
 	return gone, errors.Join(errs...)
 }
 
-// RenewID extends all live holds of the lock ID to ttl from now, or Forever, and
-// shortens none. It returns those that were renewed, with the time that they have
-// left (or at least have left, if the store does not return it in the same round
-// trip). The error is ErrLost if there was no hold to renew. With another error, some
-// may not be renewed. RenewID is not atomic over resources.
+// RenewID extends all live holds of the lock ID to ttl from now, or to Forever. It shortens
+// none. It returns the renewed holds with the time that they have left, or at least have
+// left if the store does not return it in the same round trip. The error is ErrLost if there
+// was no hold to renew. With any other error some holds may not be renewed. RenewID is not
+// atomic.
 func (a *Admin) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
 	c := a.client
 	if err := cmp.Or(driver.ValidLockID(lockID), c.invalid); err != nil {
@@ -263,7 +272,7 @@ func (a *Admin) RenewID(ctx context.Context, lockID string, ttl time.Duration) (
 // renewBatch is how many holds RenewID renews with one request.
 const renewBatch = 1000
 
-// lessElapsed returns what remains of left after that time, at least 0.
+// lessElapsed returns left less the elapsed time, at least 0.
 func lessElapsed(left, elapsed time.Duration) time.Duration {
 	if left == Forever {
 		return Forever

@@ -19,77 +19,89 @@ import (
 	"github.com/holdfast-go/holdfast/internal/waitline"
 )
 
-// The terms that the client shares with its stores; see package driver.
+// Types of package driver, which has their fields and methods.
 type (
-	// Mode is how a hold excludes others: Exclusive or Shared.
+	// Mode is Exclusive or Shared.
 	Mode = driver.Mode
-	// HoldID names one acquisition.
+
+	// HoldID identifies one acquisition. driver.ParseHoldID parses its text.
 	HoldID = driver.HoldID
-	// Status is a hold as the store sees it. Its methods Age and RenewedAgo
-	// measure by the store's clock, as those of Place do.
+
+	// Status is a hold in the store. Its methods Age and RenewedAgo measure by the store's
+	// clock.
 	Status = driver.Status
-	// Filter chooses holds, or waiters; its zero value chooses all.
+
+	// Filter selects holds or waiters. The zero value selects all.
 	Filter = driver.Filter
-	// Traits are what a store promises.
+
+	// Traits are the promises of a store.
 	Traits = driver.Traits
-	// HeldError describes the holds, and the waiters, that are in the way. It is ErrHeld.
-	// Its Position is how many waiters are served before the acquirer: 0 if it is next, where
-	// the command says 1, and -1 if it has no place in the store's queue. Waiters is how
-	// many wait in all, and Ahead names the first four of those before it: a resource can be
-	// free and refused.
+
+	// HeldError describes the holds and the waiters that are in the way of a lock. It
+	// matches ErrHeld.
+	//
+	// Position is the number of waiters that are served before the caller: 0 if the caller
+	// is next, and driver.NoPlace (-1) if it has no place in the store's queue. (The holdfast
+	// command counts from 1.) Waiters is the number of all waiters. Ahead has the first
+	// four waiters that are served before the caller. If there are any, a lock can be
+	// refused although the resource is free.
 	HeldError = driver.HeldError
-	// Place is a waiter in the store's queue of a resource. Since is when it came, Asked
-	// when it last asked for the place, and Left how long that is kept unless it asks again.
+
+	// Place is a waiter in the store's queue of a resource. Its methods Age and AskedAgo
+	// measure by the store's clock.
 	Place = driver.Place
 )
 
-// The modes.
+// The modes of locks.
 const (
+	// Exclusive allows no other hold of the resource.
 	Exclusive = driver.Exclusive
-	Shared    = driver.Shared
+	// Shared allows other shared holds, up to LockOptions.Limit.
+	Shared = driver.Shared
 )
 
-// Forever is the TTL of a hold without an end; MaxTTL the longest finite one.
 const (
+	// Forever is the TTL of a hold that never expires.
 	Forever = driver.Forever
-	MaxTTL  = driver.MaxTTL
+	// MaxTTL is the longest finite TTL, 100 years.
+	MaxTTL = driver.MaxTTL
 )
 
-// Client acquires locks in one store, waits for them, renews them and reports when
-// one is lost. All methods may be called concurrently.
-//
-// Its state is in four rooms, each with a mutex of its own: leases has the live holds, lines
-// who waits for one, cleaner what may be left in the store, and tell the calls of the Logger
-// and the Trace. What follows from an answer of the store passes from one to the next here.
+// Client acquires locks in one store, waits for them, renews them and reports when one is
+// lost. Use New or Open to make one, usually one for each program and store. All methods may
+// be called concurrently.
 type Client struct {
 	config
-	store   driver.Store
-	owned   bool // Close closes the store
-	scope   *storecall.Scope
-	leases  *lease.Leases
-	lines   *waitline.Lines
-	cleaner *cleanup.Cleaner
-	tell    tell.Queue
-	logger  *slog.Logger // by tell; nil: there is none
+	store driver.Store
+	owned bool // Close closes the store
+	scope *storecall.Scope
+
+	// Each of these has a mutex of its own. The Client passes the consequences of the
+	// store's answers from one to the next.
+	leases  *lease.Leases    // the live holds
+	lines   *waitline.Lines  // the waiters
+	cleaner *cleanup.Cleaner // holds and places that may be left in the store
+	tell    tell.Queue       // the pending calls of the Logger and the Trace
+	logger  *slog.Logger     // by tell; nil: there is none
 
 	initDone  atomic.Bool
 	planSweep sync.Once
 	closeDone chan struct{}
 
-	mu      sync.Mutex // guards what follows
-	initRun *initRun   // the one under way, or nil
+	mu      sync.Mutex // guards the fields below
+	initRun *initRun   // the present run, or nil
 	sweeper *time.Timer
 }
 
-// maxUntold is how many calls of the Logger and the Trace may wait.
-const maxUntold = 10_000
+// maxPendingCalls is how many calls of the Logger and the Trace may wait.
+const maxPendingCalls = 10_000
 
-// New returns a Client of the store. It sends nothing: the first operation makes the
-// store prepare and check what it needs. Close does not close the store, which may
-// serve other clients.
+// New returns a Client of the store. It sends nothing: the first operation makes the store
+// prepare and check what it needs. Close does not close the store, which may have other
+// Clients.
 func New(store driver.Store, opts *Options) *Client {
 	c := &Client{config: newConfig(opts), store: store, closeDone: make(chan struct{})}
-	c.tell.Most, c.tell.Overflow = maxUntold, c.sayLeftOut
+	c.tell.Most, c.tell.Overflow = maxPendingCalls, c.warnLeftOut
 	if c.opts.Logger != nil {
 		c.logger = c.tell.Logger(c.opts.Logger)
 	}
@@ -116,10 +128,10 @@ func New(store driver.Store, opts *Options) *Client {
 	return c
 }
 
-// Open returns a Client of the store that the URL names, after the store has prepared
-// and checked what it needs. Importing a store's package registers its URL schemes.
-// Close closes the store as well. Open fails with ErrInvalid, before it sends
-// anything, if a field of the options is out of its range.
+// Open returns a Client of the store with the given URL, after the store has prepared and
+// checked what it needs. The program must import the package of the store: see the package
+// documentation for the URL schemes. Close also closes the store. If an option is out of its
+// range, Open sends nothing and returns ErrInvalid.
 func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) {
 	if cfg := newConfig(opts); cfg.invalid != nil {
 		return nil, wrap("open store", "", cfg.invalid)
@@ -137,21 +149,19 @@ func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) 
 	return c, nil
 }
 
-// initRun is one run of the store's Init, for all callers that wait for it.
+// initRun is one run of the store's Init, shared by all callers that wait for it.
 type initRun struct {
 	done chan struct{}
 	err  error
 }
 
-// initTimeout is how long an Init may take. Init can be repeated: the next one
-// continues what was cut off.
+// initTimeout limits one run of Init. The next run continues an interrupted one.
 const initTimeout = 10 * time.Second
 
 var errNotReady = fmt.Errorf("the store was not ready within %v", initTimeout)
 
-// ready waits until the store's Init has succeeded once. The error of a run is
-// returned to all that waited for it. The next operation begins another run: what was
-// wrong may have been fixed.
+// ready waits until the store's Init has succeeded once. All callers that waited for a run
+// get its error. The next operation starts another run: the problem may have been fixed.
 func (c *Client) ready(ctx context.Context) error {
 	if c.initDone.Load() {
 		return nil
@@ -209,8 +219,8 @@ func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *ini
 	close(run.done)
 }
 
-// closedOr returns the error of a call of the store, or ErrClosed if Close may have
-// cut the call off.
+// closedOr returns err, the error of a call of the store, or ErrClosed if Close may have
+// interrupted the call.
 func (c *Client) closedOr(err error) error {
 	if c.scope.Life.Err() != nil && !answered(err) {
 		return ErrClosed
@@ -218,8 +228,8 @@ func (c *Client) closedOr(err error) error {
 	return err
 }
 
-// start begins an operation that uses the store, once that is ready. Unless it fails,
-// c.scope.Leave ends it.
+// start begins an operation that uses the store, once the store is ready. If start returns
+// nil, the operation ends with c.scope.Leave.
 func (c *Client) start(ctx context.Context) error {
 	if c.invalid != nil {
 		return c.invalid
@@ -237,33 +247,34 @@ func (c *Client) start(ctx context.Context) error {
 	return nil
 }
 
-// Done returns a channel that is closed when Close begins, once the contexts of the holds
-// have ended. Code with waits of its own can end them with the Client.
+// Done returns a channel that is closed when Close has ended the contexts of the holds. Other
+// code can use it to end its own waits with the Client.
 func (c *Client) Done() <-chan struct{} { return c.scope.Life.Done() }
 
-// Traits returns what the store promises.
+// Traits returns the promises of the store.
 func (c *Client) Traits() Traits { return c.store.Traits() }
 
-// closePatience is how long Close takes at most, and doPatience how long of that it
-// waits for the functions that Do runs.
 const (
+	// closePatience is the longest time that Close takes.
 	closePatience = 5 * time.Second
-	doPatience    = 3 * time.Second
-	// closeMargin is what a call has to return after its context has ended.
+	// doPatience is how long of it Close waits for the functions of Do.
+	doPatience = 3 * time.Second
+	// closeMargin is how long a call may take to return after its context has ended.
 	closeMargin = 100 * time.Millisecond
 	// cleanClosing is how long the clean-up goes on after Close began.
 	cleanClosing = closePatience - time.Second
 )
 
-// Close ends the Client: waits fail with ErrClosed, the contexts of holds end with it,
-// and Close releases what is held, or leaves it if Options.LeaveHolds says so. Close
-// first waits up to 3 s for the functions that Do runs, whose holds it keeps alive
-// meanwhile, and takes at most 5 s in all.
+// Close closes the Client. Waiting calls return ErrClosed, the contexts of the holds end with
+// the cause ErrClosed, and Close releases the holds, unless Options.LeaveHolds is set. For up
+// to 3 s it waits for the functions of Do to return, and keeps their holds alive until then.
+// Close takes at most 5 s.
 //
-// Its error names a hold that could not be released, which ends by itself, or says
-// that something goes on: a function that Do runs, a loop over Holds, or a call of
-// the store. A store that Open made is then closed when that has ended. So none of
-// these should call Close. Closing again does nothing.
+// The error is about a hold that could not be released and lives until it expires, or about
+// something that is still running: a function of Do, a loop over Admin.Holds, or a call of
+// the store. A store that Open made is closed when that has returned. Functions of Do and
+// loops over Admin.Holds should not call Close, because it waits for them. A second Close does
+// nothing.
 func (c *Client) Close() error {
 	if !c.scope.Close() {
 		<-c.closeDone
@@ -272,8 +283,8 @@ func (c *Client) Close() error {
 	defer close(c.closeDone)
 	began := c.scope.Elapsed()
 	left := func(of time.Duration) time.Duration { return max(of-(c.scope.Elapsed()-began), 0) }
-	// The contexts of holds end before anything is released. The functions that Do runs get
-	// time to return, and their holds are kept alive for as long.
+	// The contexts of the holds end before anything is released. The functions of Do get
+	// time to return, and their holds are kept alive until then.
 	held, running := c.leases.Close(ErrClosed)
 	c.cleaner.Close(c.clock() + cleanClosing)
 	c.scope.End()
@@ -326,7 +337,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	select {
 	case <-done:
 		return true
-	default: // the next select would choose a timer that has fired as often as done
+	default: // the next select would choose an expired timer as often as done
 	}
 	select {
 	case <-done:
@@ -336,8 +347,8 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// releaseWithin is releaseHeld within the time that is left to Close, even if the store
-// ignores the context of a call: that call then goes on.
+// releaseWithin is releaseHeld for the time that Close has left. It returns in time even if
+// the store ignores the context of a call, which then goes on.
 func (c *Client) releaseWithin(held []*lease.Lease, left time.Duration) error {
 	var err error
 	done := make(chan struct{})
@@ -351,8 +362,8 @@ func (c *Client) releaseWithin(held []*lease.Lease, left time.Duration) error {
 	return err
 }
 
-// releaseHeld releases the holds as the Client closes, takes about that long at
-// most, and returns the first error.
+// releaseHeld releases the holds of a Client that closes, within about the given patience,
+// and returns the first error.
 func (c *Client) releaseHeld(held []*lease.Lease, patience time.Duration) (first error) {
 	qs := make([]driver.ReleaseRequest, len(held))
 	for i, l := range held {
@@ -379,8 +390,8 @@ func (c *Client) warn(text string, args ...any) {
 	c.log(context.Background(), slog.LevelWarn, text, args...)
 }
 
-// sayLeftOut is called by the queue.
-func (c *Client) sayLeftOut(n int) {
+// warnLeftOut logs how many calls the tell.Queue has left out.
+func (c *Client) warnLeftOut(n int) {
 	if c.opts.Logger != nil {
 		c.opts.Logger.Warn("holdfast: the Logger or the Trace is too slow, calls were left out", "leftOut", n)
 	}

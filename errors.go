@@ -12,42 +12,56 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// The errors of operations. Any other error means that the outcome is unknown: the
-// store gave no answer.
+// The errors of this package, for errors.Is. Any other error means that the outcome is
+// unknown: the store gave no answer.
 var (
-	// ErrHeld: another hold is in the way. The error is a *HeldError.
+	// ErrHeld means that another hold, or a waiter that is served first, is in the way.
+	// The error is a *HeldError.
 	ErrHeld = driver.ErrHeld
-	// ErrLost: the hold has ended. The error is a *LostError, and its cause is one of
-	// the next three.
+
+	// ErrLost means that the hold has ended. The error of a Hold is a *LostError whose
+	// cause is ErrExpired, ErrForced or ErrUnreachable.
 	ErrLost = driver.ErrLost
-	// ErrExpired: the time of the hold ran out, because nothing renewed it, or the
-	// process or the machine was stopped.
+
+	// ErrExpired means that the time of the hold ran out because nothing renewed it, or
+	// because the process or the machine was stopped.
 	ErrExpired = lease.ErrExpired
-	// ErrForced: the hold ended in the store before its time. Somebody released it by
-	// force or purged it, or the store lost its data or its clock stepped.
+
+	// ErrForced means that the hold ended in the store before its time: somebody released
+	// it by force or purged it, the store lost its data, or the store's clock stepped.
 	ErrForced = lease.ErrForced
-	// ErrUnreachable: the store confirmed no renewal in time.
+
+	// ErrUnreachable means that the store confirmed no renewal in time.
 	ErrUnreachable = lease.ErrUnreachable
-	// ErrReleased: Unlock or ReleaseID released the hold.
+
+	// ErrReleased means that Unlock or Admin.ReleaseID released the hold.
 	ErrReleased = lease.ErrReleased
-	// ErrClosed: the Client is closed.
+
+	// ErrClosed means that the Client is closed.
 	ErrClosed = errors.New("holdfast: client closed")
-	// ErrUnsupported: the store cannot do this at all.
+
+	// ErrUnsupported means that the store does not have this operation.
 	ErrUnsupported = driver.ErrUnsupported
-	// ErrInvalid: an argument is malformed. Nothing was sent.
+
+	// ErrInvalid means that an argument or an option is invalid. Nothing was sent.
 	ErrInvalid = driver.ErrInvalid
-	// ErrUnusable: the store cannot be used until somebody fixes it.
+
+	// ErrUnusable means that the store cannot be used until somebody fixes it. A retry
+	// alone does not help.
 	ErrUnusable = driver.ErrUnusable
-	// ErrDamaged: a record in the store makes no sense. It was not changed.
+
+	// ErrDamaged means that a record in the store cannot be understood. It was not changed.
 	ErrDamaged = driver.ErrDamaged
-	// ErrStale: the protected data has seen a larger fencing token, or, in
-	// fence/httpfence, the hold of the token has ended. The fence packages return it.
+
+	// ErrStale means that the protected data has seen a larger fencing token or, in
+	// fence/httpfence, that the hold of the token has ended. The fence packages return it.
 	ErrStale = errors.New("stale fencing token")
-	// ErrTTLTooShort: three grants in a row came too late to be used.
+
+	// ErrTTLTooShort means that three grants in a row came too late to be used.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
 )
 
-// LostError names the lock that was lost and the reason. It is ErrLost.
+// LostError is the error of a lost lock, with the reason. It matches ErrLost.
 type LostError struct {
 	Resource string
 	LockID   string
@@ -56,20 +70,20 @@ type LostError struct {
 	Cause error
 }
 
-// Error names the resource and the cause.
+// Error returns a text with the resource and the cause.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("holdfast: lock of %q lost: %v", e.Resource, e.Cause)
 }
 
-// Is makes every LostError an ErrLost.
+// Is reports whether target is ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// opError says which operation failed.
+// opError adds the failed operation to an error.
 type opError struct {
-	op  string // with the name of its object
+	op  string // with the name of its resource or lock ID
 	err error
 }
 
@@ -77,10 +91,10 @@ func (e *opError) Error() string { return "holdfast: " + e.op + ": " + e.err.Err
 
 func (e *opError) Unwrap() error { return e.err }
 
-// wrap adds the operation and, if it has one, the name of its object. It returns an error
-// unchanged that begins with the package's name by itself.
+// wrap adds the operation and, if it has one, the name of its resource or lock ID. It returns
+// an error unchanged whose text begins with the package's name already.
 func wrap(op, name string, err error) error {
-	switch err.(type) { //nolint:errorlint // what wraps these does not begin so
+	switch err.(type) { //nolint:errorlint // errors that wrap these begin otherwise
 	case *opError, *HeldError, *LostError:
 		return err
 	}
@@ -96,8 +110,8 @@ func wrap(op, name string, err error) error {
 	return &opError{op, err}
 }
 
-// joined joins two errors, or returns the one that there is. The second one is not said
-// twice: the first may be it, or wrap it.
+// joined joins two errors, or returns the only one. It leaves out the second error if the
+// first one is or wraps it.
 func joined(err, other error) error {
 	switch {
 	case other == nil || errors.Is(err, other):
@@ -115,8 +129,8 @@ func answered(err error) bool { return storecall.Answered(err) }
 // permanent reports whether a retry is useless.
 func permanent(err error) bool { return storecall.Permanent(err) }
 
-// endedWith returns why ctx ended, with the error of the last attempt unless that is
-// ctx's.
+// endedWith returns the error of the ended ctx, with the error of the last attempt unless
+// that is the same.
 func endedWith(ctx context.Context, err error) error {
 	end := foreign.CtxError(ctx)
 	if errors.Is(err, ctx.Err()) {

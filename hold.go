@@ -12,79 +12,85 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// Hold is a lock that was granted. It lives until Unlock or until it is lost; its
-// Context ends with it. All methods may be called concurrently.
+// Hold is a granted lock. It lives until Unlock or until it is lost, and its Context ends
+// with it. All methods may be called concurrently.
 type Hold struct {
 	client *Client
 	lease  lease.Lease
 	delay  time.Duration // the takeover delay
-	strays *strays       // nil: each attempt before it was answered
+	strays *strays       // nil: all earlier attempts were answered
 	traced *tracedHold   // nil: there is no Trace
 
-	acquirer *acquirer // until the hold has started
+	acquirer *acquirer // until holdStarted has returned
 }
 
-// strays are attempts without an answer.
+// strays are attempts without an answer that may still reach the store.
 type strays struct {
-	until time.Duration  // when none can arrive any more
-	place driver.PlaceID // that they would take again
+	until time.Duration  // when they no longer can
+	place driver.PlaceID // the place that they would take again
 }
 
 // holdOf returns the Hold of a lease.
 func holdOf(l *lease.Lease) *Hold { return l.Data.(*Hold) }
 
-// Client returns the Client that acquired it.
+// Client returns the Client that acquired the hold.
 func (h *Hold) Client() *Client { return h.client }
 
-// Resource returns the name of what is locked.
+// Resource returns the name of the locked resource.
 func (h *Hold) Resource() string { return h.lease.Ref.Resource }
 
-// LockID returns the lock ID that holds it.
+// LockID returns the lock ID of the hold: LockOptions.LockID, or a random one.
 func (h *Hold) LockID() string { return h.lease.Ref.LockID }
 
-// ID returns the hold ID, which names this acquisition.
+// ID returns the hold ID, which identifies this acquisition. Treat it as a secret: with it,
+// another client can renew and release the hold.
 func (h *Hold) ID() HoldID { return h.lease.Ref.HoldID }
 
-// Token returns the fencing token, which is higher than that of every earlier hold of
-// the resource. Send it with each write under an exclusive lock, and let the receiver
-// of the writes refuse lower tokens. It is 0 if the store has no tokens.
+// Token returns the fencing token, which is higher than the token of every earlier hold of
+// the resource. Send it with each write under an exclusive lock, and let the receiver of the
+// writes refuse lower tokens. It is 0 if the store has no tokens.
 func (h *Hold) Token() uint64 { return h.lease.Ref.Token }
 
-// Mode returns Exclusive or Shared.
+// Mode returns the mode of the hold, Exclusive or Shared.
 func (h *Hold) Mode() Mode { return h.lease.Mode }
 
-// Context returns a context that ends when the lock is no longer held. Its
-// context.Cause is ErrReleased after Unlock, ErrClosed after Close, or a *LostError,
-// before the store can grant the resource to another client. The context has the
-// values of the ctx that the lock was acquired with, but does not end with that. It is not
-// bound to the hold, as the contexts of Bind and Do are: a Lock of the same resource with it
-// waits.
+// Context returns a context that ends when the lock is no longer held. Its context.Cause is
+// ErrReleased after Unlock, ErrClosed after Client.Close, or a *LostError. A lost lock ends
+// it before the store can grant the resource to another client.
 //
-// If the process was stopped meanwhile, a timer ends the context a moment after it runs
-// again. Context, Bind and Left look at the clock: what they return knows at once.
+// The context has the values of the ctx that the lock was acquired with, but does not end
+// when that ctx does. It is not bound to the hold as the contexts of Bind and Do are: a Lock
+// of the same resource with it waits.
+//
+// When a stopped process continues after the end of the hold, a context that was obtained
+// before ends a moment later, by a timer. Context, Bind and Left look at the clock: their
+// results are right at once.
 func (h *Hold) Context() context.Context { return h.lease.Context() }
 
-// Wanted returns a channel that is closed once somebody waits for the resource, in the
-// queue of the store (Traits.Queue). A holder may release early then. The Client learns of
-// waiters when it renews the hold: within a third of the TTL, or within 30 s if the TTL is
-// Forever. With LockOptions.NoKeepAlive it learns of them only by Hold.Renew.
+// Wanted returns a channel that is closed once a waiter is in the store's queue of the
+// resource (Traits.Queue). The holder may then release early. The Client learns of waiters
+// when it renews the hold: within a third of the TTL, or within 30 s if the TTL is Forever.
+// With LockOptions.NoKeepAlive it learns of them only by Renew.
 func (h *Hold) Wanted() <-chan struct{} { return h.lease.Wanted() }
 
-// Bind returns a copy of ctx that ends also when the hold does. Call the CancelFunc
-// when the work is done. If the hold has ended, so has the copy. A Lock of the same
-// resource with that context fails with ErrHeld at once, because it would wait for itself.
+// Bind returns a context derived from ctx that also ends when the hold does. Call the
+// CancelFunc when the work is done. If the hold has ended already, so has the context. A
+// Lock of the same resource with that context fails at once with ErrHeld, because it would
+// wait for its own caller. HoldOf returns the hold of the context.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	return h.lease.Bind(context.WithValue(ctx, bindingKey{}, &binding{hold: h, outer: bindingOf(ctx)}))
 }
 
-// Left returns the time until the hold counts as lost unless it is renewed. It is 0
-// if the lock is no longer held, and Forever if the hold has no end.
+// Left returns how long the hold still counts as held if it is not renewed: the rest of the
+// TTL less the margin. It is 0 if the lock is no longer held, and Forever if the hold has no
+// end.
 func (h *Hold) Left() time.Duration { return h.lease.Left() }
 
-// Renew makes the hold live for ttl from now, or Forever, but never shorter than
-// without it. Later keep-alives use this ttl; 0 means the present one. Renew fails
-// with ErrReleased, with a *LostError, or, if the store does not answer, with an error
-// that leaves the hold as it was.
+// Renew extends the hold to ttl from now, or to Forever. It never shortens the hold. A ttl
+// of 0 means the present one. Later renewals by the Client use the same ttl.
+//
+// The error is ErrReleased after Unlock, and a *LostError if the lock is lost. Any other
+// error means that the renewal was not confirmed, and the hold stays as it was.
 func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 	c := h.client
 	if ttl != 0 {
@@ -115,23 +121,25 @@ func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
-// Unlock releases the lock: it cancels the hold's context, stops the renewal and sends
-// the release to the store. Unlock uses only the values of ctx, so it can be deferred
-// and works after ctx has ended. It repeats a release without an answer for at most
-// 5 s, or until the hold ends anyway. An error then means that the hold may last until
-// its end in the store, and Unlock may be called again. A hold without an end is
-// released in the background as soon as the store answers, while the Client is open.
+// Unlock releases the lock: it ends the hold's context, stops renewing the hold and sends
+// the release to the store. It uses only the values of ctx, so it can be deferred and works
+// after ctx has ended.
 //
-// Unlock returns nil if the lock was released before. If the lock was lost or its
-// time is over, Unlock returns the *LostError at once, and releases the hold in the
-// background if the store may still have it. It returns a *LostError as well if
-// another program has renewed or retaken the lock with the same lock ID and still
-// holds it.
+// Unlock repeats a release without an answer for up to 5 s, or until the hold expires. An
+// error then means that the hold may stay in the store until it expires, and Unlock may be
+// called again. A hold without an end is then released in the background, as soon as the
+// store answers, while the Client is open.
+//
+// Unlock returns nil if the lock was released before. If the lock was lost or has expired,
+// Unlock returns the *LostError at once, and the Client releases the hold in the background
+// if the store may still have it. Unlock also returns a *LostError if another program has
+// renewed or retaken the lock with the same lock ID and still holds it. It returns ErrClosed
+// if the Client is closed and the store has not confirmed the release.
 func (h *Hold) Unlock(ctx context.Context) error { return h.unlock(ctx, 0) }
 
-// UnlockAfter is like Unlock, but the store blocks the resource for that long from now,
-// or until the hold's end if that is earlier. If it fails, a later Unlock repeats it with
-// the rest of the delay.
+// UnlockAfter is like Unlock, but the resource stays blocked for the given time from now, or
+// until the hold would have expired if that is earlier. If UnlockAfter fails, a later Unlock
+// repeats it with the rest of the delay.
 func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
 	if after < 0 || after > MaxTTL {
 		return fmt.Errorf("holdfast: unlock %q: %w: delay %v is not between 0 and 100 years",
@@ -147,7 +155,7 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 		defer c.scope.Leave()
 	}
 	e := h.lease.End(ErrReleased, after)
-	// After Close only Do releases its hold, which is among what Close waits for.
+	// After Close only Do still releases its hold: Close waits for it.
 	open = open || e.InDo && !c.opts.LeaveHolds
 	switch {
 	case e.State == lease.Gone:
@@ -182,8 +190,8 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	return wrap("unlock", h.Resource(), err)
 }
 
-// released notes the answer to a release that began then. If the hold was lost, its end
-// was reported already.
+// released notes the answer to a release that began at the given time. If the hold was lost,
+// its end was reported already.
 func (c *Client) released(h *Hold, began time.Duration, err error) {
 	retaken := errors.Is(err, cleanup.ErrRetaken)
 	lost := h.lease.Confirm(err == nil || retaken)
@@ -201,12 +209,12 @@ func (c *Client) released(h *Hold, began time.Duration, err error) {
 	h.tellReleased(began, err)
 }
 
-// lossOf returns the error of a hold that is lost.
+// lossOf returns the error of a lost hold.
 func lossOf(l *lease.Lease, cause error) error {
 	return &LostError{Resource: l.Ref.Resource, LockID: l.Ref.LockID, Token: l.Ref.Token, Cause: cause}
 }
 
-// holdRenewed is told of each answer to a renewal.
+// holdRenewed is called with each result of a renewal.
 func (c *Client) holdRenewed(l *lease.Lease, sent, now time.Duration, err error) {
 	if err != nil && !errors.Is(err, ErrLost) {
 		c.warn("holdfast: renewal without an answer, will repeat it",
@@ -216,16 +224,14 @@ func (c *Client) holdRenewed(l *lease.Lease, sent, now time.Duration, err error)
 	holdOf(l).tellRenewed(sent, now, err)
 }
 
-// holdLost is told of each loss.
+// holdLost is called when a hold is lost.
 func (c *Client) holdLost(l *lease.Lease, cause error) {
 	c.warn("holdfast: lock lost", "resource", l.Ref.Resource, "lockID", l.Ref.LockID, "cause", cause)
 }
 
-// What a hold may leave in the store is released in the background.
-
-// cleanStrays cleans up the attempts that got no answer before the hold was granted
-// to a later one: if one arrives now it is a new acquisition. A release with a delay
-// has to run out first, because it has the same hold ID.
+// cleanStrays cleans up, in the background, the unanswered attempts that preceded the
+// granted one: an attempt that arrives after the release is a new acquisition. A delayed
+// release has to run out first, because it has the same hold ID.
 func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 	if h.strays == nil {
 		return
@@ -240,9 +246,9 @@ func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 	}
 }
 
-// cleanLost releases a lost hold that the store may still have: for its margin or its
-// takeover delay, because a renewal arrives late, or because it has no end. No caller
-// waits for it: there may be many such holds, and the store may not answer.
+// cleanLost releases, in the background, a lost hold that the store may still have: for its
+// margin or its takeover delay, because a renewal arrives late, or because it has no end. No
+// caller waits for it, because there may be many such holds and the store may not answer.
 func (c *Client) cleanLost(h *Hold, e lease.Ending) {
 	c.cleanStrays(h, e.Delay)
 	from := c.clock() + e.Delay
@@ -252,9 +258,8 @@ func (c *Client) cleanLost(h *Hold, e lease.Ending) {
 	})
 }
 
-// cleanForgotten releases a lost hold that a renewal without an answer may have left
-// without an end, in case nobody calls Unlock. It does not take away the time that the
-// hold would have had otherwise.
+// cleanForgotten releases a lost hold that an unanswered renewal may have left without an
+// end, in case nobody calls Unlock. It waits until the hold would have expired otherwise.
 func (c *Client) cleanForgotten(l *lease.Lease, ttl time.Duration) {
 	from := c.clock() + c.marginOf(ttl) + holdOf(l).delay
 	c.cleaner.Add(cleanup.Orphan{Ref: l.Ref, Endless: true, Waits: true, From: from, Until: from})

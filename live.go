@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// LiveHold is a hold of a Client at one moment.
+// LiveHold is a hold of a Client at the time of a call of Admin.Live.
 type LiveHold struct {
 	Hold *Hold
-	// TTL is that of the last grant or renewal.
+	// TTL is the TTL of the last grant or renewal.
 	TTL time.Duration
-	// Left is the time until the hold counts as lost unless it is renewed, or Forever.
+	// Left is the time until the hold counts as lost if it is not renewed, or Forever.
 	Left time.Duration
-	// KeptAlive: the Client renews it.
+	// KeptAlive reports whether the Client renews the hold.
 	KeptAlive bool
 }
 
-// Live returns the holds that this Client has now, in the order in which they end. It
-// sends nothing, so it works during an outage.
+// Live returns the present holds of this Client, in the order in which they expire. It sends
+// nothing, so it works during an outage.
 func (a *Admin) Live() []LiveHold {
 	var live []LiveHold
 	for _, l := range a.client.leases.All() {
@@ -28,8 +28,8 @@ func (a *Admin) Live() []LiveHold {
 	return live
 }
 
-// Waiting returns the calls of Lock and RLock of this Client that wait now, in the order
-// in which they began to. It sends nothing.
+// Waiting returns the calls of Lock and RLock of this Client that are waiting, the oldest
+// first. It sends nothing.
 func (a *Admin) Waiting() []WaitInfo {
 	var all []WaitInfo
 	for _, w := range a.client.lines.Waiting() {

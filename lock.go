@@ -9,42 +9,45 @@ import (
 	"time"
 )
 
-// Lock acquires the resource exclusively. If the resource is held, Lock waits until ctx
-// ends. The error is then ctx.Err(), with the cause of ctx in its text alone, and also
-// ErrHeld if the store's last answer was a refusal. Lock does not wait for a hold of the
-// same lock ID that this Client has (HeldError.BySelf). If the store does not answer, Lock
-// retries for about one TTL, at most 30 s; the time for which the process was stopped does
-// not count.
+// Lock acquires the resource exclusively and waits while it is held. The ctx limits the
+// wait but not the hold, which lives until Unlock. A nil o means the defaults.
 //
-// A Lock whose ctx is bound to a live hold of the same resource (by Do or Hold.Bind, of the
-// same Client) would wait for its own caller: like RLock, TryLock and TryRLock, it fails at
-// once with ErrHeld and HeldError.BySelf, whatever the modes. Callers that take several
-// locks in different orders can wait for each other until their ctxs end: take locks in one
-// order everywhere, such as that of their names.
+// If ctx ends first, the error wraps ctx.Err(), and also ErrHeld if the store's last answer
+// was a refusal. The cause of ctx is only in the text of the error. If the store does not
+// answer, Lock retries for about one TTL, at most 30 s, without the time for which the
+// process was stopped, and returns the last error.
 //
-// ctx bounds the wait, not the lock, which lives until Unlock.
+// Lock does not wait for its own caller. It fails at once with a *HeldError that has BySelf
+// set if this Client holds the resource by the same LockOptions.LockID, or if ctx is bound
+// by Do or Hold.Bind to a live hold of the resource of this Client, in any mode. The same
+// applies to RLock, TryLock and TryRLock.
+//
+// Callers that take several locks in different orders can wait for each other until their
+// contexts end. Take locks in the same order everywhere, such as by name.
 func (c *Client) Lock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Exclusive, o, true)
 }
 
-// TryLock is like Lock but does not wait: it fails with ErrHeld if the resource is
-// held, or if fair waiters of any Client come first (HeldError.Ahead). It does not queue
-// behind waiters of this Client.
+// TryLock is like Lock but does not wait. It returns a *HeldError if the resource is held,
+// or if fair waiters of any Client are served first (HeldError.Ahead). It can overtake other
+// waiters, also waiters of this Client.
 func (c *Client) TryLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Exclusive, o, false)
 }
 
-// RLock is like Lock in shared mode, for up to LockOptions.Limit holds. It queues behind
-// a waiting Lock of this Client, even if it could be granted at once: otherwise readers
-// that come and go could keep a writer waiting forever. It waits behind fair waiters of all
-// Clients, too. So a caller must not take a shared hold of a resource twice, as with
-// sync.RWMutex: the second could wait for a writer that waits for the first.
+// RLock is like Lock but acquires the resource in shared mode. Up to LockOptions.Limit
+// shared holds exist at once.
+//
+// RLock waits behind a waiting Lock of this Client and behind fair waiters of all Clients,
+// even if it could be granted at once: otherwise readers that come and go could keep a
+// writer waiting forever. As with sync.RWMutex, a caller must not take a second shared
+// hold of a resource: it could wait for a writer that waits for the first hold.
 func (c *Client) RLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, true)
 }
 
-// TryRLock is like TryLock in shared mode, for up to LockOptions.Limit holds. It does
-// not queue, so many of them can keep a writer waiting.
+// TryRLock is like TryLock but acquires the resource in shared mode, as RLock does. Because
+// it overtakes waiters, frequent calls can keep a writer waiting.
 func (c *Client) TryRLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, false)
 }
@@ -101,15 +104,16 @@ func (h *Hold) makeEndless(ctx context.Context) error {
 	return err
 }
 
-// Do runs fn with the resource locked exclusively, and releases it. fn's ctx is
-// derived from the given one and ends also when the lock is lost. A Lock of the same
-// resource with fn's ctx fails at once with ErrHeld (HeldError.BySelf). A goroutine that fn
-// does not wait for uses the ctx that Do was given.
+// Do acquires the resource as Lock does, calls fn, and releases the lock. The ctx of fn is
+// derived from the ctx of Do and also ends when the lock is lost. It is bound to the hold: a
+// Lock of the same resource with it fails at once with ErrHeld. A goroutine that outlives
+// fn must use the ctx of Do instead.
 //
-// Do returns fn's error, joined with the lock's error if the lock ended before fn did
-// or could not be released. nil means that all of fn ran under the lock, as far as the
-// Client knows: it learns of a forced release by another program only when it renews.
-// If fn panics, Do releases the lock, and the panic goes on.
+// Do returns the error of fn, joined with the error of the lock if the lock ended before fn
+// returned or could not be released. A nil error means that fn ran under the lock from
+// beginning to end, as far as the Client knows: it learns of a forced release by another
+// program only when it renews the hold. If fn panics, Do releases the lock and the panic
+// continues.
 func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) error {
 	h, err := c.Lock(ctx, resource, o)
 	if err != nil {
@@ -118,8 +122,8 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 	return c.run(ctx, h, fn)
 }
 
-// TryDo is like Do but does not wait: if the resource is held, it fails with ErrHeld, as
-// TryLock does, and does not run fn.
+// TryDo is like Do but acquires the resource as TryLock does: if it is held, TryDo returns a
+// *HeldError and does not call fn.
 func (c *Client) TryDo(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) error {
 	h, err := c.TryLock(ctx, resource, o)
 	if err != nil {
@@ -128,7 +132,7 @@ func (c *Client) TryDo(ctx context.Context, resource string, o *LockOptions, fn 
 	return c.run(ctx, h, fn)
 }
 
-// run runs fn under the hold, which it releases, and joins their errors for Do.
+// run calls fn under the hold, releases the hold, and joins their errors for Do.
 func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) error) (err error) {
 	if !c.scope.Enter() {
 		return wrap("lock", h.Resource(), ErrClosed) // Close has released it, or will
@@ -152,7 +156,7 @@ func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) 
 }
 
 // binding is the value that Do and Bind put into a ctx: the hold that it is bound to, and
-// the binding that it had before, maybe of another Client.
+// the ctx's previous binding, maybe to a hold of another Client.
 type binding struct {
 	hold  *Hold
 	outer *binding
@@ -165,7 +169,8 @@ func bindingOf(ctx context.Context) *binding {
 	return u
 }
 
-// HoldOf returns the hold that ctx was bound to last by Do or Hold.Bind, or nil.
+// HoldOf returns the hold that Do or Hold.Bind bound ctx to, or nil. If there are several,
+// it returns the last one.
 func HoldOf(ctx context.Context) *Hold {
 	for h := range HoldsOf(ctx) {
 		return h
@@ -173,8 +178,8 @@ func HoldOf(ctx context.Context) *Hold {
 	return nil
 }
 
-// HoldsOf yields the holds that ctx is bound to by Do or Hold.Bind, the last one first,
-// also those that have ended. One that ctx was bound to twice comes twice.
+// HoldsOf returns an iterator over the holds that Do or Hold.Bind bound ctx to, the last one
+// first, including holds that have ended. A hold that ctx was bound to twice appears twice.
 func HoldsOf(ctx context.Context) iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		for u := bindingOf(ctx); u != nil; u = u.outer {
@@ -196,8 +201,8 @@ func (c *Client) reentry(ctx context.Context, resource string) error {
 	return nil
 }
 
-// longWait is how long a Lock under other holds waits before a warning names these: whoever
-// has them may wait for them, maybe for ever.
+// longWait is how long a Lock whose ctx is bound to other holds waits before a warning names
+// these holds: it may be part of a deadlock.
 const longWait = 30 * time.Second
 
 // waitWarned is wait, with a warning after longWait if ctx is bound to holds of this Client.
@@ -208,7 +213,7 @@ func (a *acquirer) waitWarned(ctx context.Context) (*Hold, error) {
 	return a.wait(ctx)
 }
 
-// warnOfHolds says which live holds of this Client the caller keeps while it waits.
+// warnOfHolds logs which live holds of this Client the caller keeps while it waits.
 func (a *acquirer) warnOfHolds(ctx context.Context) {
 	var held []string
 	for h := range HoldsOf(ctx) {

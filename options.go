@@ -13,85 +13,107 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// DefaultTTL is the TTL of holds unless options set another.
+// DefaultTTL is the TTL of a hold if neither Options nor LockOptions set one.
 const DefaultTTL = 30 * time.Second
 
-// MinTTL is the shortest TTL that a Client accepts. In a busy program a timer may
-// fire a tenth of a second late. With a margin for that, a shorter TTL would leave no
-// time to renew.
+// MinTTL is the shortest TTL that a Client accepts. In a busy program timers fire up to a
+// tenth of a second late: a shorter TTL would leave no time to renew.
 const MinTTL = 500 * time.Millisecond
 
-// Options configure a Client. Nil and the zero value are the defaults. If a field is out
-// of its range, all operations of the Client fail with ErrInvalid, and send nothing.
+// Options configure a Client. A nil *Options and the zero value mean the defaults. If a
+// field is out of its range, New succeeds, Open fails, and every operation of the Client
+// returns ErrInvalid without a request to the store.
 type Options struct {
-	// Owner and Host name the holder for other clients. Default: the name of the
-	// operating system's user, and the host's name.
+	// Owner and Host name the holder for other clients. The defaults are the name of the
+	// user of the process and the name of the machine.
 	Owner, Host string
-	// TTL is how long a hold lives unless it is renewed; the Client renews it
-	// from TTL/3 on. Default: DefaultTTL.
+
+	// TTL is how long a hold lives unless it is renewed. The Client renews it after a
+	// third of the TTL. At least MinTTL. The default is DefaultTTL.
 	TTL time.Duration
-	// Margin is how long before its end in the store a hold counts as lost, to
-	// cover the drift of clocks, the lateness of timers and the time that
-	// stopping takes. At least 50 ms, at most half the TTL. Default:
-	// driver.DefaultMargin of the TTL.
+
+	// Margin is how long before its end in the store a hold counts as lost. It covers the
+	// drift of clocks, late timers and the time that the holder needs to stop. At least
+	// 50 ms and at most half the TTL. The default is driver.DefaultMargin of the TTL:
+	// 1.875 s for 30 s.
 	Margin time.Duration
-	// Retention is how long sweeps keep the records of idle resources. Stores that
-	// drop them by themselves (not Traits.Sweeps) do not use it. Default: 24 h. At
-	// least 1 min.
+
+	// Retention is how long sweeps keep the record of an idle resource. Stores that drop
+	// such records by themselves (Traits.Sweeps is false) ignore it. At least 1 min. The
+	// default is 24 h.
 	Retention time.Duration
-	// NoSweep keeps the Client from sweeping by itself. In a store where records
-	// stay until they are swept (Traits.Sweeps), Clients do that in the background,
-	// about once an hour and one at a time: they hold driver.SweepResource until the next.
+
+	// NoSweep keeps the Client from sweeping in the background. By default, if the store
+	// keeps records until they are swept (Traits.Sweeps), its Clients sweep about once an
+	// hour, one at a time: the Client that has swept holds driver.SweepResource until the
+	// next sweep is due.
 	NoSweep bool
-	// LeaveHolds makes Close leave what is held to its end in the store instead
-	// of releasing it.
+
+	// LeaveHolds makes Close leave the holds in the store until they expire. By default
+	// Close releases them.
 	LeaveHolds bool
-	// Poll is the longest pause, on average, between two attempts at a resource that
-	// is held, if the store sends no signal when it is free. A program that tries
-	// more often gets the lock more often: set 10 ms beside programs that try every
-	// 10 ms. Default: 500 ms. At least 1 ms.
+
+	// Poll is the longest pause, on average, between two attempts at a held resource if
+	// the store does not signal releases. Programs that retry more often get a contended
+	// lock more often: set 10 ms beside programs that retry every 10 ms. At least 1 ms.
+	// The default is 500 ms.
 	Poll time.Duration
-	// Logger gets warnings of renewals that fail, of losses, and once of a Lock that has
-	// waited for 30 s while its ctx is bound to other holds; and debug lines of the other
-	// events. It is called as Trace is. Default: none.
+
+	// Logger gets warnings of failed renewals and lost locks, one of a Lock that has waited
+	// for 30 s while its ctx is bound to other holds, and debug lines of other events. It
+	// is called in the same way as Trace. By default nothing is logged.
 	Logger *slog.Logger
-	// Trace observes what the Client does. Default: none.
+
+	// Trace has functions that are called when the Client does something. The default is
+	// none.
 	Trace *Trace
 
 	clock func() time.Duration // of deadlines; nil: the machine's
 }
 
-// LockOptions configure one lock. Nil and the zero value are the defaults.
+// LockOptions configure one lock. A nil *LockOptions and the zero value mean the defaults.
 type LockOptions struct {
-	// LockID groups locks: see Admin.ReleaseID. Default: a random one. An ID
-	// guards against mistakes and is not a secret. One that is always the same, such as the
-	// name of a pod, is no key to what a killed process held: the next process waits for that
-	// until its TTL is over. As a lock ID has one hold of a resource at most, a shared lock
-	// waits too. Meanwhile it has no place in the store's queue, and does not keep the others
-	// of its Client waiting.
+	// LockID is a name for one or several holds: Admin.RenewID and Admin.ReleaseID renew
+	// and release all holds of a lock ID. It guards against mistakes and is not a secret.
+	// The default is a random ID.
+	//
+	// A lock ID has at most one hold of a resource, also in shared mode. A fixed lock ID,
+	// such as the name of a pod, does not give a restarted process the hold of its
+	// predecessor: Lock waits until that hold has expired. While it waits for a hold of its
+	// own lock ID, it has no place in the store's queue, and the other waiters of its
+	// Client do not wait behind it.
 	LockID string
-	// TTL, or Forever. Default: the Client's. An acquire that is given up is cleaned
-	// up for that long, but 5 minutes at most: a request that takes longer to arrive
-	// blocks the resource for a whole TTL.
+
+	// TTL is how long the hold lives unless it is renewed, or Forever. At least MinTTL. The
+	// default is Options.TTL. The Client goes on cleaning up an abandoned acquire for one TTL, but for
+	// 5 minutes at most. An acquire that reaches the store later than that blocks the
+	// resource for one TTL.
 	TTL time.Duration
-	// Limit is how many shared holds there may be, this one included: a semaphore's
-	// permits. Default: no limit; the largest is 2^31 - 1. Only RLock and TryRLock
-	// take it. All programs that share a resource must use the same limit: while it is
-	// held with another limit, requests are refused with HeldError.LimitDiffers.
+
+	// Limit is the largest number of shared holds of the resource, this one included:
+	// the permits of a semaphore, as in the example of Client.RLock. At most 2^31 - 1; the
+	// default is no limit. Only RLock and TryRLock accept it. All programs that share a
+	// resource must use the same limit: while it is held with another limit, requests are
+	// refused and HeldError.LimitDiffers is set.
 	Limit int
+
 	// Fair makes Lock and RLock wait in the store's queue from the start: no Client that
-	// comes later is granted the resource before. The goroutines of one Client have one
-	// place, that of the first of them; the next one inherits it, or comes last if the
-	// first was granted, or was not fair. A store that keeps no queue (Traits.Queue)
-	// ignores it. Default: a waiter may be overtaken.
+	// comes later is granted the resource first. The waiting goroutines of one Client
+	// share one place, which belongs to the first of them. The next goroutine inherits the
+	// place, but comes last if the first one was granted the lock or was not fair. Stores
+	// that keep no queue (Traits.Queue) ignore Fair. By default a waiter can be overtaken.
 	Fair bool
-	// TakeoverDelay is how long the resource stays blocked after the hold
-	// expired, but not after it was released. It gives holders time to notice that they
-	// lost the lock. Default: none.
+
+	// TakeoverDelay is how long the resource stays blocked after the hold has expired, to
+	// give its holder time to notice the loss. It does not apply to a released hold. The
+	// default is none.
 	TakeoverDelay time.Duration
-	// NoKeepAlive leaves the hold to its TTL instead of renewing it.
+
+	// NoKeepAlive leaves the hold to expire after its TTL. By default the Client renews it.
 	NoKeepAlive bool
-	// Owner and Host default to the Client's; Comment is for people to read.
+
+	// Owner and Host replace Options.Owner and Options.Host for this lock. Comment is for
+	// people to read.
 	Owner, Host, Comment string
 }
 
@@ -104,13 +126,13 @@ const (
 	minPoll      = time.Millisecond
 )
 
-// config has the Options of a Client with all defaults, and what follows from them.
+// config is the Options of a Client with their defaults, and values derived from them.
 type config struct {
 	opts    Options // with all defaults in place
 	trace   Trace
 	traced  bool // trace is set
 	clock   func() time.Duration
-	invalid error // what is wrong with the options: the error of every operation
+	invalid error // if the options are invalid: the error of every operation
 }
 
 func newConfig(o *Options) config {
@@ -149,7 +171,7 @@ func newConfig(o *Options) config {
 }
 
 // name makes a user name or host name of the system valid for stores. Otherwise an
-// odd name would make every lock fail.
+// invalid name would make every lock fail.
 func name(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
 	if len(s) > driver.MaxName {
@@ -165,7 +187,7 @@ func userName() string {
 	return ""
 }
 
-// request fills in the request of one lock. Its error wraps ErrInvalid.
+// request fills in the acquire request of one lock. Its error wraps ErrInvalid.
 func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode, o *LockOptions) (err error) {
 	in := o
 	if in == nil {
@@ -180,7 +202,7 @@ func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode,
 		},
 	}
 	if q.LockID == "" {
-		q.LockID = driver.NewHoldID().String() // as random as any; the hold ID itself is a secret
+		q.LockID = driver.NewHoldID().String() // not q.HoldID, which is a secret
 	}
 	if err := cmp.Or(driver.ValidResource(resource), cfg.invalid); err != nil || o == nil {
 		return err // without LockOptions, the rest comes from the Client's, which New has checked

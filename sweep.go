@@ -10,23 +10,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
-// A Client sweeps at a random moment of the hour after its first grant, and then at
-// most once an hour. So of many programs that live for seconds, one sweeps now and
-// then, and a program that takes no lock never sweeps.
+// A Client sweeps at a random moment of the hour after its first grant, and then at most
+// once an hour. So among many short-lived programs one sweeps now and then, and a program
+// that takes no lock never sweeps.
 const (
 	sweepEvery = time.Hour
-	// sweepLease is how long a Client holds driver.SweepResource before it has swept all. A
-	// Client that is killed blocks others for this long at most.
+	// sweepLease is the TTL of driver.SweepResource during a sweep: a killed Client blocks
+	// the sweeps of others for at most as long.
 	sweepLease = time.Minute
-	// sweepTime and sweepMost bound a sweep and each call of it.
+	// sweepTime limits a sweep, and sweepMost the records of one call.
 	sweepTime = 10 * time.Second
 	sweepMost = 1000
 )
 
-// Sweep drops all expired holds and deletes the records of all resources that have
-// been idle for Options.Retention. Clients also sweep by themselves (Options.NoSweep).
-// An expired hold blocks nobody, swept or not. Any Client may sweep at any time. A sweep
-// takes at most 5 minutes; the next one goes on with what is left.
+// Sweep drops all expired holds and deletes the records of the resources that have been idle
+// for Options.Retention. Clients also sweep in the background (Options.NoSweep). An expired
+// hold blocks nobody, swept or not. Any Client may sweep at any time. A sweep takes at most 5
+// minutes; the next one continues.
 func (a *Admin) Sweep(ctx context.Context) (driver.SweepResult, error) {
 	c := a.client
 	if err := c.start(ctx); err != nil {
@@ -41,7 +41,7 @@ func (a *Admin) Sweep(ctx context.Context) (driver.SweepResult, error) {
 	return r, err
 }
 
-// startSweeps sets the timer of the first sweep.
+// startSweeps sets the timer for the first sweep.
 func (c *Client) startSweeps() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *Client) startSweeps() {
 	}
 }
 
-// sweepInTurn sweeps if no other Client did within the last hour, and plans the next.
+// sweepInTurn sweeps if no other Client has within the last hour, and plans the next sweep.
 func (c *Client) sweepInTurn() {
 	if !c.scope.Enter() {
 		return
@@ -66,9 +66,9 @@ func (c *Client) sweepInTurn() {
 	}
 }
 
-// trySweep sweeps and returns how long to wait before the next time. Failures do no
-// harm: the next sweep finds what is left, two sweeps at once are safe, and a lease
-// whose grant got lost ends by itself.
+// trySweep sweeps and returns the time to wait before the next sweep. Failures do no harm:
+// the next sweep continues, two concurrent sweeps are safe, and a hold of SweepResource whose
+// grant got lost expires.
 func (c *Client) trySweep(ctx context.Context) (next time.Duration) {
 	q := driver.AcquireRequest{
 		Resource: driver.SweepResource, HoldID: driver.NewHoldID(), Mode: Exclusive, TTL: sweepLease,

@@ -11,17 +11,17 @@ import (
 // This file calls the functions of Options.Trace. Without one, acquirer.span and
 // Hold.traced are nil, and nothing here costs anything.
 
-// isSet reports whether any function is that is called for a lock.
+// isSet reports whether any function is set that is called for a lock.
 func (t *Trace) isSet() bool {
 	return t.AttemptStart != nil || t.AttemptEnd != nil || t.WaitStart != nil || t.WaitEnd != nil ||
 		t.HoldStart != nil || t.HoldEnd != nil || t.Renewed != nil || t.Released != nil || t.Failed != nil
 }
 
-// span has the ctx that functions of a Trace get: that of a lock, and within it those of
-// a wait, an attempt or a hold. Only the functions that Client.tell calls set and read it.
+// span has the ctx for functions of a Trace: of a lock and, within it, of a wait, an attempt
+// or a hold. Only functions that Client.tell calls set and read it.
 type span struct {
 	outer *span
-	ctx   context.Context // nil: that of outer
+	ctx   context.Context // nil: the ctx of outer
 }
 
 func (s *span) context() context.Context {
@@ -31,7 +31,7 @@ func (s *span) context() context.Context {
 	return s.ctx
 }
 
-// started queues the call of a Start function, and returns the span of those that follow.
+// started queues the call of a Start function and returns the span for the calls that follow.
 func started[I any](c *Client, outer *span, fn func(context.Context, I) context.Context, info I) *span {
 	if fn == nil {
 		return outer
@@ -48,14 +48,14 @@ func happened[I any](c *Client, s *span, fn func(context.Context, I), info I) {
 	}
 }
 
-// wall converts a time of the Client's clock.
+// wall converts a time of the Client's clock to the time of day.
 func (c *Client) wall(at time.Duration) time.Time { return time.Now().Add(at - c.clock()) }
 
 func (a *acquirer) info() LockInfo {
 	return LockInfo{Client: a.c, Resource: a.q.Resource, LockID: a.q.LockID, Mode: a.q.Mode}
 }
 
-// tracedAttempt is an attempt that a Trace observes. nil: there is no Trace.
+// tracedAttempt is the part of an attempt that a Trace needs. It is nil without a Trace.
 type tracedAttempt struct {
 	span *span
 	info AttemptInfo
@@ -83,7 +83,7 @@ func (t *tracedAttempt) end(took time.Duration, token uint64, err error) {
 	happened(c, t.span, c.trace.AttemptEnd, info)
 }
 
-// waitStart notes that the acquirer waits since then.
+// waitStart notes that the acquirer has been waiting since the given time.
 func (a *acquirer) waitStart(since time.Duration) {
 	if a.waits {
 		return
@@ -98,7 +98,7 @@ func (a *acquirer) waitInfo(since time.Duration) WaitInfo {
 	return WaitInfo{LockInfo: a.info(), Start: a.c.wall(since)}
 }
 
-// waitEnd notes that the acquirer waits no longer, if it did.
+// waitEnd notes that the acquirer no longer waits. It does nothing if it did not wait.
 func (a *acquirer) waitEnd(err error) {
 	if !a.waits {
 		return
@@ -111,8 +111,8 @@ func (a *acquirer) waitEnd(err error) {
 	}
 }
 
-// failed tells that the acquirer was granted nothing, and returns the error for the
-// caller.
+// failed reports to the Trace that the acquirer was granted nothing, and returns the error
+// for the caller.
 func (a *acquirer) failed(began time.Duration, err error) error {
 	a.waitEnd(err)
 	if a.span == nil {
@@ -123,23 +123,23 @@ func (a *acquirer) failed(began time.Duration, err error) error {
 	return ownError(err)
 }
 
-// ownError returns an equal error that the caller may change, while a Trace, or another caller,
-// looks at err.
+// ownError returns a copy of err that the caller may change while a Trace or another caller
+// reads err.
 func ownError(err error) error {
-	if e, ok := err.(*HeldError); ok { //nolint:errorlint // what wraps it cannot be copied
+	if e, ok := err.(*HeldError); ok { //nolint:errorlint // an error that wraps it cannot be copied
 		return waitline.CopyOf(e)
 	}
 	return err
 }
 
-// tracedHold is what a Trace needs of a hold.
+// tracedHold is the part of a hold that a Trace needs.
 type tracedHold struct {
 	span    *span
 	info    HoldInfo
 	granted time.Duration
 }
 
-// holdStarted tells of a grant.
+// holdStarted reports a grant to the Trace.
 func (c *Client) holdStarted(l *lease.Lease) {
 	h := holdOf(l)
 	a := h.acquirer
@@ -152,7 +152,7 @@ func (c *Client) holdStarted(l *lease.Lease) {
 	h.traced = t
 }
 
-// holdEnded tells why the hold has ended.
+// holdEnded reports to the Trace why the hold has ended.
 func (c *Client) holdEnded(l *lease.Lease, cause error) {
 	if t := holdOf(l).traced; t != nil {
 		info := t.info
@@ -161,14 +161,14 @@ func (c *Client) holdEnded(l *lease.Lease, cause error) {
 	}
 }
 
-// tellRenewed tells of the answer to a renewal.
+// tellRenewed reports the result of a renewal to the Trace.
 func (h *Hold) tellRenewed(sent, now time.Duration, err error) {
 	if t, c := h.traced, h.client; t != nil {
 		happened(c, t.span, c.trace.Renewed, CallInfo{Hold: h, Start: c.wall(sent), Took: now - sent, Err: err})
 	}
 }
 
-// tellReleased tells of the answer to a release.
+// tellReleased reports the result of a release to the Trace.
 func (h *Hold) tellReleased(began time.Duration, err error) {
 	if t, c := h.traced, h.client; t != nil {
 		happened(c, t.span, c.trace.Released, CallInfo{Hold: h, Start: c.wall(began), Took: c.clock() - began, Err: err})
