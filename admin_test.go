@@ -19,13 +19,13 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// group takes the resources with one lock ID.
+// group acquires the resources by one lock ID.
 func group(t *testing.T, c *holdfast.Client, lockID string, resources ...string) []*holdfast.Hold {
 	t.Helper()
 	hs := make([]*holdfast.Hold, len(resources))
 	for i, r := range resources {
 		hs[i] = lock(t, c, r, &holdfast.LockOptions{LockID: lockID})
-		time.Sleep(time.Millisecond) // so that it shows which came first
+		time.Sleep(time.Millisecond) // so that the holds have different times
 	}
 	return hs
 }
@@ -109,7 +109,7 @@ func TestS27_groups(t *testing.T) {
 		c = newClient(t, f, nil)
 		hs := group(t, c, "g", "a", "b")
 		if _, err := c.Admin().ReleaseID(t.Context(), "g"); err == nil {
-			t.Error("one was never answered, and there is no error")
+			t.Error("one release was never answered, but the error is nil")
 		}
 		well.Store(true)
 		for _, h := range hs {
@@ -172,7 +172,7 @@ func TestS27_groups(t *testing.T) {
 			t.Errorf("of nobody: %v, %v", ss, err)
 		}
 	})
-	inBubble(t, "renew where the store does not say what is left", func(t *testing.T) {
+	inBubble(t, "renew in a store that does not return the time left", func(t *testing.T) {
 		store := memlock.New(nil)
 		c := newClient(t, untelling{store}, nil)
 		group(t, c, "g", "a")
@@ -191,7 +191,7 @@ func TestS27_groups(t *testing.T) {
 			}
 		}
 	})
-	inBubble(t, "renew what is lost in part, or not answered in part", func(t *testing.T) {
+	inBubble(t, "renew with some holds lost or unanswered", func(t *testing.T) {
 		store := memlock.New(nil)
 		c := newClient(t, store, nil)
 		hs := group(t, c, "g", "a", "b")
@@ -212,7 +212,7 @@ func TestS27_groups(t *testing.T) {
 		alive(t, hs[1])
 	})
 	inBubble(t, "two groups in opposite order", func(t *testing.T) {
-		// Who cannot have all in time gives back what it has, by lock ID.
+		// A caller that cannot lock everything in time releases what it has, by lock ID.
 		store := memlock.New(nil)
 		var mu sync.Mutex
 		var inside, done int
@@ -226,7 +226,7 @@ func TestS27_groups(t *testing.T) {
 					mu.Lock()
 					inside++
 					if inside != 1 {
-						t.Errorf("round %d: %d groups have all", round, inside)
+						t.Errorf("round %d: %d groups have all locks at once", round, inside)
 					}
 					mu.Unlock()
 					time.Sleep(500 * time.Millisecond)
@@ -242,7 +242,7 @@ func TestS27_groups(t *testing.T) {
 		}
 		all.Wait()
 		if done != 10 {
-			t.Errorf("%d of 10 rounds done", done)
+			t.Errorf("only %d of 10 rounds are done", done)
 		}
 		mustBeFree(t, store, "")
 	})
@@ -254,7 +254,7 @@ func TestS27_groups(t *testing.T) {
 		c, d := newClient(t, store, nil), newClient(t, store, nil)
 		_, err := c.TryLock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
 		if held := heldError(t, err); held.BySelf || held.Holders[0].LockID != "g" {
-			t.Errorf("after the crash, its lock ID is told %+v", held)
+			t.Errorf("after the crash, a Lock with its lock ID failed with %+v", held)
 		}
 		began := time.Now()
 		waiting := locking(t.Context(), d, "B", nil)
@@ -297,7 +297,7 @@ func TestS27_groups(t *testing.T) {
 	})
 }
 
-// takeAll takes all of the resources in order, or none.
+// takeAll acquires all resources in order, or none.
 func takeAll(t *testing.T, c *holdfast.Client, lockID string, within time.Duration, resources []string) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -313,7 +313,7 @@ func takeAll(t *testing.T, c *holdfast.Client, lockID string, within time.Durati
 	return true
 }
 
-// listing is a store in which something happens right after a List.
+// listing is a store that calls a function after each List.
 type listing struct {
 	*memlock.Store
 	then func()
@@ -326,7 +326,7 @@ func (l listing) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Sta
 	}
 }
 
-// reasons is a store that notes why it was to release.
+// reasons is a store that records the reasons of releases.
 type reasons struct {
 	*memlock.Store
 	got []string
@@ -342,8 +342,8 @@ func (r *reasons) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dr
 	return r.Store.Release(ctx, qs)
 }
 
-// What the store refuses to release by force is not returned as released. A hold of one's
-// own that has ended by it does not block others until its TTL is over.
+// ForceRelease does not return a hold that the store refuses to release. A hold of this
+// Client that it has ended does not block others until its TTL is over.
 func TestForcedReleaseRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -365,7 +365,7 @@ func TestForcedReleaseRefused(t *testing.T) {
 	})
 }
 
-// A store that gives callers rights learns which releases are forced, and by whom.
+// A store with access rights learns which releases are forced, and by whom.
 func TestForcedReleasesSayWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &reasons{Store: memlock.New(nil)}
@@ -424,15 +424,15 @@ func TestHolds(t *testing.T) {
 			if err != nil || s.Resource != "1" {
 				t.Errorf("%+v, %v", s, err)
 			}
-			// A loop may use the Client, and be left.
+			// The body of a loop may use the Client and break.
 			unlock(t, lock(t, c, "another", nil))
 			break
 		}
 	})
 }
 
-// untelling is a store that cannot tell what is left of a hold that it renews, and
-// takes a second for each answer.
+// untelling is a store that does not return the time left of a renewed hold, and takes a
+// second for each answer.
 type untelling struct{ driver.Store }
 
 func (s untelling) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
@@ -455,7 +455,7 @@ func (s untelling) Renew(ctx context.Context, rs []driver.RenewRequest) ([]drive
 	return results, err
 }
 
-// sweeping notes what a store is asked to sweep.
+// sweeping is a store that records its sweeps.
 type sweeping struct {
 	driver.Store
 	idle []time.Duration
@@ -466,8 +466,8 @@ func (s *sweeping) Sweep(ctx context.Context, q driver.SweepRequest) (driver.Swe
 	return s.Store.Sweep(ctx, q)
 }
 
-// A store that never answers holds up no call for longer than scanTimeout, whatever the
-// ctx allows. A caller that takes its time in a loop over Holds loses nothing.
+// A store that never answers delays a call by no more than scanTimeout, whatever the ctx
+// allows. A slow body of a loop over Holds does not end the loop.
 func TestScansAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -521,7 +521,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 		if len(store.idle) != 0 {
-			t.Error("the store was asked all the same")
+			t.Error("the store was called although ctx has ended")
 		}
 
 		c := newClient(t, store, nil)

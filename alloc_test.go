@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A lock without contention in memory: Lock and Unlock together.
+// The allocations of Lock and Unlock without contention, in memory.
 func TestAllocations(t *testing.T) {
 	const most = 15
 	c := newClient(t, memlock.New(nil), nil)
-	ctx := context.Background() // as most callers have it: t.Context could be cancelled, which costs
+	ctx := context.Background() // t.Context can be cancelled, which costs allocations
 	got := testing.AllocsPerRun(1000, func() {
 		h, err := c.Lock(ctx, "r", nil)
 		if err != nil {

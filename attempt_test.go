@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// seeing is a store that shows its test the ctx of each call.
+// seeing is a store that shows the test the ctx of each call.
 type seeing struct {
 	driver.Store
 	see func(op string, ctx context.Context)
@@ -34,8 +34,8 @@ func (s seeing) Release(ctx context.Context, rs []driver.ReleaseRequest) ([]driv
 	return s.Store.Release(ctx, rs)
 }
 
-// A store gets the caller's values and a deadline, whatever it does first with
-// its ctx; an Unlock with a dead ctx gets a live one.
+// A store gets the caller's values and a deadline, whichever method of the ctx it calls
+// first. An Unlock with an ended ctx passes a live one on.
 func TestStoreSeesTheCallersContext(t *testing.T) {
 	for name, first := range map[string]func(context.Context){
 		"value":    func(context.Context) {},
@@ -57,7 +57,7 @@ func TestStoreSeesTheCallersContext(t *testing.T) {
 				}
 				end, ok := ctx.Deadline()
 				if left := time.Until(end); !ok || left <= 0 || left > 10*time.Second {
-					t.Errorf("%s: a deadline in %v (%v)", op, left, ok)
+					t.Errorf("%s: the ctx has a deadline in %v (%v)", op, left, ok)
 				}
 			}}, nil)
 			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
@@ -89,7 +89,7 @@ func TestStoreSeesTheCallersContext(t *testing.T) {
 	}
 }
 
-// polling is a store that never asks its ctx for a channel.
+// polling is a store that asks its ctx only for the error, never for the channel.
 type polling struct{ driver.Store }
 
 func (polling) Acquire(ctx context.Context, _ driver.AcquireRequest) (driver.Grant, error) {
@@ -99,7 +99,7 @@ func (polling) Acquire(ctx context.Context, _ driver.AcquireRequest) (driver.Gra
 	return driver.Grant{}, ctx.Err()
 }
 
-// The time of an attempt is over for a store that only polls, too.
+// An attempt also times out in a store that only polls its ctx.
 func TestAttemptThatIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, polling{memlock.New(nil)}, &holdfast.Options{TTL: time.Second})
@@ -113,7 +113,7 @@ func TestAttemptThatIsPolled(t *testing.T) {
 	})
 }
 
-// An error says once whose it is, what was being done, and why it failed.
+// An error names the resource, the operation and the reason, each once.
 func TestErrorTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -150,8 +150,7 @@ func TestErrorTexts(t *testing.T) {
 	})
 }
 
-// Where the store gives no answer in the time that a call has, nobody takes that for
-// the end of the caller's own ctx.
+// If the store does not answer an attempt in time, the error is not that of the caller's ctx.
 func TestNoAnswerInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := drivertest.Fault{HoldRequest: make(chan struct{})}

@@ -25,7 +25,7 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// What BenchmarkPair is measured by.
+// One cancellable context, as a unit for BenchmarkPair.
 func BenchmarkCancelPair(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

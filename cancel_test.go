@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A ctx that is dead already: nothing is sent, whatever the operation.
+// With an ended ctx no operation sends anything.
 func TestS11_dead_context(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, memlock.New(nil))
@@ -50,7 +50,7 @@ func TestS11_dead_context(t *testing.T) {
 			saysNothing(t, name, why, err)
 		}
 		if n := sent() - before; n != 0 {
-			t.Errorf("%d calls of the store were made", n)
+			t.Errorf("the store was called %d times", n)
 		}
 		alive(t, h)
 	})
@@ -67,13 +67,13 @@ func firstError(ctx context.Context, c *holdfast.Client) error {
 	return nil
 }
 
-// A ctx that ends while an attempt is under way. Wherever it was, no orphan
-// keeps others from the resource.
+// A ctx ends during an attempt. Wherever the attempt was, no orphan blocks the resource for
+// long.
 func TestS12_cancelled_in_mid_acquire(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault     func() drivertest.Fault
-		releases  int           // that fail
-		freeAfter time.Duration // at the most
+		releases  int           // how many of them fail
+		freeAfter time.Duration // at most
 	}{
 		"request lost":                 {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, 0, 0},
 		"reply lost":                   {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, 0, 0},
@@ -109,7 +109,7 @@ func TestS12_cancelled_in_mid_acquire(t *testing.T) {
 				time.Sleep(test.freeAfter)
 				synctest.Wait()
 				mustBeFree(t, store, "r")
-				// And so it stays.
+				// The resource stays free.
 				time.Sleep(time.Minute)
 				mustBeFree(t, store, "r")
 			})
@@ -117,8 +117,8 @@ func TestS12_cancelled_in_mid_acquire(t *testing.T) {
 	}
 }
 
-// Two requests are under way when ctx ends, and the clean-up finds what one of them
-// was granted. The other comes later, and is found as well.
+// Two requests are under way when ctx ends, and the clean-up releases the hold of one of
+// them. The other arrives later and is released as well.
 func TestS12_one_of_two_requests_late(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -138,21 +138,21 @@ func TestS12_one_of_two_requests_late(t *testing.T) {
 		}
 		synctest.Wait()
 		mustBeFree(t, store, "r")
-		time.Sleep(5100 * time.Millisecond) // the clean-up asks at quarters of a second
+		time.Sleep(5100 * time.Millisecond) // clean-ups run each quarter of a second
 		close(arrive)
 		synctest.Wait()
 		if len(holdsIn(t, store, "r")) != 1 {
 			t.Fatal("the first request did not arrive")
 		}
-		// The clean-up asks every TTL/8, spread by half.
+		// A clean-up runs every TTL/8, plus or minus a half.
 		time.Sleep(30 * time.Second / 8 * 3 / 2)
 		synctest.Wait()
 		mustBeFree(t, store, "r")
 	})
 }
 
-// At the very worst an acquire arrives when its clean-up has long ended. It lives
-// one TTL, and nobody is told that it is theirs.
+// In the worst case an acquire arrives long after its clean-up has ended. Its hold lives for
+// one TTL, and no caller gets it.
 func TestLateAcquireLivesOneTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -168,7 +168,7 @@ func TestLateAcquireLivesOneTTL(t *testing.T) {
 		releases := f.Calls(drivertest.Release)
 		time.Sleep(5 * time.Minute)
 		if n := f.Calls(drivertest.Release); n != releases || n > 40 {
-			t.Errorf("the clean-up never ends: %d releases, then %d", releases, n)
+			t.Errorf("the clean-up does not end: %d releases, then %d", releases, n)
 		}
 		close(arrive)
 		synctest.Wait()
@@ -184,8 +184,8 @@ func TestLateAcquireLivesOneTTL(t *testing.T) {
 	})
 }
 
-// The same acquire comes a second time: while its hold lives, after its release,
-// and after its end.
+// A copy of the acquire arrives while its hold lives, after its release, and after it has
+// expired.
 func TestRepeatedAcquireArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -199,7 +199,7 @@ func TestRepeatedAcquireArrivesLate(t *testing.T) {
 		synctest.Wait()
 		mustBeHeldBy(t, store, h)
 		if h.Left() != left {
-			t.Errorf("%v left, %v before", h.Left(), left)
+			t.Errorf("a copy of the acquire changed the time left: %v, before %v", h.Left(), left)
 		}
 		time.Sleep(time.Minute)
 		alive(t, h)
@@ -219,7 +219,7 @@ func TestRepeatedAcquireArrivesLate(t *testing.T) {
 			t.Errorf("it blocked for %v, want one TTL at most", took)
 		}
 		if next.Token() <= h.Token() {
-			t.Errorf("token %d after %d", next.Token(), h.Token())
+			t.Errorf("token %d follows %d", next.Token(), h.Token())
 		}
 	})
 }
@@ -289,14 +289,14 @@ func TestS13_unlock_with_dead_context(t *testing.T) {
 	})
 }
 
-// The holder's context ends, and renewals stop, before the store is told: after
-// that somebody else may be granted the resource.
+// The holder's context ends, and renewals stop, before the store gets the release: after it
+// the resource may be granted to another client.
 func TestUnlockTellsTheHolderFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var ended func() error // asks the hold's context, taken before its end as by one who works under it
+		var ended func() error // the error of the hold's context, obtained earlier, as a worker has it
 		f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
 			if c.Op == drivertest.Release && ended() == nil {
-				t.Error("the store is told, and the holder's context is alive")
+				t.Error("the store got the release while the holder's context was alive")
 			}
 			return drivertest.Fault{}
 		})
@@ -323,8 +323,8 @@ func TestUnlockTellsTheHolderFirst(t *testing.T) {
 	})
 }
 
-// Releases without an answer are repeated, for 5 s or until the hold ends; after
-// that Unlock may be called again.
+// Unlock repeats a release without an answer for 5 s or until the hold expires. After that
+// Unlock may be called again.
 func TestUnlockRepeats(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault func() drivertest.Fault
@@ -367,13 +367,13 @@ func TestUnlockRepeats(t *testing.T) {
 			calls := f.Calls(drivertest.Release)
 			unlock(t, h)
 			if n := f.Calls(drivertest.Release); n != calls {
-				t.Error("an Unlock that was confirmed was sent again")
+				t.Error("Unlock repeated a confirmed release")
 			}
 		})
 	}
 }
 
-// The resource stays blocked for the delay, by a hold that is over.
+// After UnlockAfter the released hold blocks the resource for the delay.
 func TestUnlockAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -409,7 +409,7 @@ func TestUnlockAfter(t *testing.T) {
 			}
 		}
 
-		// Never later than the hold would have ended.
+		// But never longer than the hold would have lived.
 		h = lock(t, c, "r", &holdfast.LockOptions{TTL: 5 * time.Second})
 		began = time.Now()
 		if err := h.UnlockAfter(t.Context(), time.Hour); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// named are the errors that say something about a lock, each as the cause of a ctx may have
-// it: that of a group of goroutines one of which failed, or of Do when its lock is lost.
+// named has the errors of this package, each as the cause of an ended ctx: an errgroup
+// cancels with the error of a goroutine, and Do with the loss of its lock.
 var named = map[string]error{
 	"held":        &holdfast.HeldError{Resource: "another"},
 	"lost":        &holdfast.LostError{Resource: "another", Cause: holdfast.ErrForced},
@@ -32,8 +32,8 @@ var named = map[string]error{
 	"held, too":   fmt.Errorf("%w: %w", context.Canceled, holdfast.ErrHeld),
 }
 
-// saysNothing checks that err is that of a ctx which was cancelled because of cause, and
-// tells that, but is none of the errors about locks.
+// saysNothing checks that err is the error of a ctx that was cancelled because of cause, that
+// its text has the cause, and that it matches no error about locks.
 func saysNothing(t *testing.T, what string, cause, err error) {
 	t.Helper()
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), cause.Error()) {
@@ -47,7 +47,7 @@ func isNoAnswer(t *testing.T, what string, err error) {
 	for name, answer := range named {
 		for e := answer; e != nil; e = errors.Unwrap(e) {
 			if !errors.Is(e, context.Canceled) && errors.Is(err, e) {
-				t.Errorf("%s: %v: that is an answer: %s", what, err, name)
+				t.Errorf("%s: error %v matches %s, which only the store may say", what, err, name)
 			}
 		}
 	}
@@ -58,12 +58,12 @@ func isNoAnswer(t *testing.T, what string, err error) {
 	}
 }
 
-// outsider is a store whose errors have the cause of ctx, as those of net/http have it. It
+// outsider is a store whose errors wrap the cause of ctx, as errors of net/http do. It
 // applies each request, and then answers only if its ctx does not end within a second.
 type outsider struct {
 	*memlock.Store
 	cause func(context.Context) error
-	every time.Duration // how often it looks; an attempt's ctx counts the looks
+	every time.Duration // how often it checks the ctx; the ctx of an attempt counts the checks
 	hangs atomic.Bool
 }
 
@@ -105,7 +105,7 @@ func (s *outsider) Renew(ctx context.Context, qs []driver.RenewRequest) ([]drive
 
 func (s *outsider) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := s.failed(ctx); err != nil {
-		return nil, err // and nothing is released
+		return nil, err // without releasing anything
 	}
 	return s.Store.Release(ctx, qs)
 }
@@ -137,12 +137,12 @@ func (s *outsider) Sweep(ctx context.Context, q driver.SweepRequest) (driver.Swe
 	return s.Store.Sweep(ctx, q)
 }
 
-// A caller's ctx ends because of another lock, in the middle of a call or before it. Whatever
-// a store does with that, nobody takes it for the store's answer: what may have been granted
-// is cleaned up, and no hold is lost for it.
+// A caller's ctx ends because of another lock, before or during a call. Whatever the store
+// returns then is not taken for the store's answer: a possible grant is cleaned up, and no
+// hold is lost.
 func TestCauseIsNoAnswer(t *testing.T) {
 	ways := map[string]func(context.Context) error{
-		"seldom": context.Cause, // it never asks for a channel
+		"seldom": context.Cause, // it never asks for the channel
 		"often":  context.Cause,
 		"by Done": func(ctx context.Context) error {
 			_ = ctx.Done()
@@ -209,7 +209,7 @@ func TestCauseIsNoAnswer(t *testing.T) {
 						t.Errorf("%s: %v, want that of ctx", what, err)
 					}
 					isNoAnswer(t, what, err)
-					time.Sleep(time.Second) // a clean-up
+					time.Sleep(time.Second) // time for a clean-up
 					mustBeFree(t, s.Store, "r")
 					alive(t, own)
 				}
@@ -221,7 +221,7 @@ func TestCauseIsNoAnswer(t *testing.T) {
 	}
 }
 
-// What a wait ends with is ErrHeld if the store has refused, and that alone.
+// The error of a wait matches ErrHeld only if the store has refused the lock.
 func TestCauseOfAWait(t *testing.T) {
 	for name, cause := range named {
 		inBubble(t, name, func(t *testing.T) {
@@ -239,7 +239,8 @@ func TestCauseOfAWait(t *testing.T) {
 	}
 }
 
-// The values of the caller's ctx reach the store, and its cause does not, however it asks.
+// The values of the caller's ctx reach the store, but its cause does not, whichever method
+// the store calls.
 func TestStoreSeesNoCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
@@ -247,13 +248,13 @@ func TestStoreSeesNoCause(t *testing.T) {
 		c := newClient(t, seeing{memlock.New(nil), func(op string, ctx context.Context) {
 			calls++
 			if ctx.Value(key{}) != "v" {
-				t.Errorf("%s: no value", op)
+				t.Errorf("%s: the ctx lacks the caller's value", op)
 			}
 			if err := context.Cause(ctx); err != nil {
 				t.Errorf("%s: the cause is %v", op, err)
 			}
 			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > 10*time.Second {
-				t.Errorf("%s: a deadline %v (%v)", op, deadline, ok)
+				t.Errorf("%s: the ctx has the deadline %v (%v)", op, deadline, ok)
 			}
 		}}, nil)
 		ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "v"))

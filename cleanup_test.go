@@ -15,14 +15,14 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// An attempt without an answer arrives when the hold that a later one was granted
-// is given up: it is a new acquisition, for nobody.
+// An unanswered attempt arrives after the hold of a later attempt was released: it is a new
+// acquisition that no caller has.
 func TestStrayAfterUnlock(t *testing.T) {
 	for name, test := range map[string]struct {
 		unlock func(*holdfast.Client, *holdfast.Hold) error
-		held   time.Duration // before it
-		after  time.Duration // until which the release itself blocks
-		late   time.Duration // after the unlock
+		held   time.Duration // before the release
+		after  time.Duration // how long the released hold still blocks
+		late   time.Duration // after the Unlock
 	}{
 		"at once":    {func(_ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(context.Background()) }, 0, 0, 0},
 		"later":      {func(_ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(context.Background()) }, 3 * time.Second, 0, 500 * time.Millisecond},
@@ -67,8 +67,8 @@ func TestStrayAfterUnlock(t *testing.T) {
 	}
 }
 
-// An acquire arrives at the last moment, behind a release that was sent before and
-// is answered after it: that one has not found it.
+// An acquire arrives at the last moment, after a release that was sent earlier and is
+// answered later: that release has not found it.
 func TestStrayBehindTheLastRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 4 * time.Second
@@ -100,14 +100,14 @@ func TestStrayBehindTheLastRelease(t *testing.T) {
 	})
 }
 
-// However many acquires are cut off: what is left of them is cleaned up in
-// batches, by a goroutine or two, and for a bounded time.
+// However many acquires are interrupted, they are cleaned up in batches, by one or two
+// goroutines, and for a limited time.
 func TestManyOrphans(t *testing.T) {
 	const orphans = 745
 	for _, ttl := range []time.Duration{30 * time.Second, 24 * time.Hour} {
 		inBubble(t, fmt.Sprint(ttl), func(t *testing.T) {
 			f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true}),
-				// What comes while a release is under way travels together.
+				// Releases that come while one is under way travel together.
 				func(c drivertest.Call) drivertest.Fault {
 					if c.Op == drivertest.Release {
 						return drivertest.Fault{HoldReply: after(time.Millisecond)}
@@ -122,33 +122,33 @@ func TestManyOrphans(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 					defer cancel()
 					if _, err := c.TryLock(ctx, fmt.Sprint("r", i), nil); err == nil {
-						t.Error("granted")
+						t.Error("an acquire was granted")
 					}
 				})
 			}
 			all.Wait()
 			synctest.Wait()
 			if n, stacks := goroutines(); n > before+2 {
-				t.Errorf("%d goroutines more:\n%s", n-before, stacks)
+				t.Errorf("%d more goroutines:\n%s", n-before, stacks)
 			}
 			time.Sleep(20 * time.Minute)
 			n := f.Calls(drivertest.Release)
 			if n > orphans/2 {
-				t.Errorf("%d releases of the store", n)
+				t.Errorf("the store got %d calls of Release", n)
 			}
 			time.Sleep(time.Hour)
 			if f.Calls(drivertest.Release) != n {
-				t.Error("the clean-up never ends")
+				t.Error("the clean-up does not end")
 			}
 			if n, stacks := goroutines(); n > before {
-				t.Errorf("%d goroutines stay:\n%s", n-before, stacks)
+				t.Errorf("%d goroutines leaked:\n%s", n-before, stacks)
 			}
 		})
 	}
 }
 
-// One orphan whose release fails, or hangs, holds up no others: neither those that
-// travel with it nor those that come later.
+// An orphan whose release fails or hangs does not delay the releases of other orphans, in the
+// same batch or later.
 func TestOrphanThatCannotBeReleased(t *testing.T) {
 	const orphans = 200
 	for name, fault := range map[string]func() drivertest.Fault{
@@ -159,7 +159,7 @@ func TestOrphanThatCannotBeReleased(t *testing.T) {
 			store := memlock.New(nil)
 			f := faulty(t, store,
 				on(drivertest.Acquire, drivertest.Fault{LoseReply: true}),
-				// The others gather behind the first, to travel with the poison.
+				// The others wait for the first, and travel with the failing one.
 				on(drivertest.Release, drivertest.Fault{HoldReply: after(time.Second)}, 1),
 				func(c drivertest.Call) drivertest.Fault {
 					if c.Op == drivertest.Release {
@@ -176,7 +176,7 @@ func TestOrphanThatCannotBeReleased(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
 				if _, err := c.TryLock(ctx, resource, nil); err == nil {
-					t.Error("granted")
+					t.Error("an acquire was granted")
 				}
 			}
 			var all sync.WaitGroup
@@ -211,8 +211,8 @@ func TestOrphanThatCannotBeReleased(t *testing.T) {
 	}
 }
 
-// An acquire that was on its way when the Client was closed arrives a moment after
-// the first release.
+// An acquire that was under way when the Client was closed arrives a moment after the first
+// release.
 func TestCloseBeforeAcquireArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, late := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond} {
@@ -235,12 +235,12 @@ func TestCloseBeforeAcquireArrives(t *testing.T) {
 	})
 }
 
-// Close neither ends the delay of a release early nor waits for it.
+// Close neither shortens the delay of a release nor waits for it.
 func TestCloseDuringDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
 		never := drivertest.Fault{HoldRequest: make(chan struct{}), LoseReply: true}
-		f := faulty(t, store, on(drivertest.Acquire, never, 1)) // so there is something to clean up
+		f := faulty(t, store, on(drivertest.Acquire, never, 1)) // so that there is something to clean up
 		c := holdfast.New(f, nil)
 		h := lock(t, c, "r", nil)
 		if err := h.UnlockAfter(t.Context(), 10*time.Second); err != nil {
@@ -262,7 +262,7 @@ func TestCloseDuringDelay(t *testing.T) {
 	})
 }
 
-// doubled is a store whose acquires arrive again when the test says so.
+// doubled is a store that repeats acquires when the test asks for it.
 type doubled struct {
 	*memlock.Store
 	again chan struct{}
@@ -276,8 +276,7 @@ func (d doubled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.G
 	return d.Store.Acquire(ctx, q)
 }
 
-// An acquire that something on its way has doubled arrives again after it was found
-// and released.
+// A copy of an acquire arrives after its hold was found and released.
 func TestDoubledAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := make(chan struct{})
@@ -301,12 +300,12 @@ func TestDoubledAcquire(t *testing.T) {
 		n := f.Calls(drivertest.Release)
 		time.Sleep(time.Hour)
 		if more := f.Calls(drivertest.Release) - n; more != 0 {
-			t.Errorf("%d releases more", more)
+			t.Errorf("the clean-up sent %d more releases", more)
 		}
 	})
 }
 
-// The same as the Client closes: it is on its way while Close releases the hold.
+// A copy of an acquire is under way while Close releases the hold.
 func TestStrayAtClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)

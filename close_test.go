@@ -77,7 +77,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("the hold was renewed after Close: it blocked for %v", took)
 		}
 	})
-	t.Run("says what it could not release", func(t *testing.T) {
+	t.Run("returns what it could not release", func(t *testing.T) {
 		for name, fault := range map[string]func() drivertest.Fault{
 			"fails": func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} },
 			"hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
@@ -105,7 +105,7 @@ func TestClose(t *testing.T) {
 		h := lock(t, c, "r", nil)
 		select {
 		case <-c.Done():
-			t.Error("Done, and the Client is open")
+			t.Error("Done is closed, but the Client is open")
 		default:
 		}
 		closed := make(chan error)
@@ -164,10 +164,10 @@ func TestClose(t *testing.T) {
 			}
 		}
 		if n := f.Calls(drivertest.Acquire) + f.Calls(drivertest.List); n != calls {
-			t.Error("something was sent after Close")
+			t.Error("a request was sent after Close")
 		}
 		if h.Left() != 0 {
-			t.Errorf("%v left", h.Left())
+			t.Errorf("the hold has %v left after Close", h.Left())
 		}
 		if err := gone.Unlock(t.Context()); !errors.Is(err, holdfast.ErrForced) {
 			t.Errorf("Unlock of a hold that was lost before: %v", err)
@@ -175,8 +175,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close while acquires are under way, wherever they are: they end with ErrClosed,
-// at once, and nothing is left in the store.
+// Close during acquires, wherever they are: they return ErrClosed at once and leave nothing
+// in the store.
 func TestS15_close_during_acquire(t *testing.T) {
 	for name, fault := range map[string]func() drivertest.Fault{
 		"request hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
@@ -236,8 +236,8 @@ func TestS15_close_during_acquire(t *testing.T) {
 		mustBeHeldBy(t, store, h)
 	})
 	t.Run("granted that moment", func(t *testing.T) {
-		// The grant arrives when the Client is closed already, but its life has not
-		// ended, or before: in both cases the store must not keep the hold.
+		// The grant arrives after Close began, before or after the end of the Client's scope.
+		// In both cases the store must not keep the hold.
 		for range 100 {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
@@ -258,7 +258,7 @@ func TestS15_close_during_acquire(t *testing.T) {
 	})
 }
 
-// Close does not wait for a store that does not answer, whatever it was asked.
+// Close does not wait for a store that does not answer, whatever the call.
 func TestCloseEndsWhatHangs(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *holdfast.Client, *holdfast.Hold) error{
 		"Holds": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error { return firstError(ctx, c) },
@@ -308,9 +308,8 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 	}
 }
 
-// Everything at once, on a bad network, and then Close: nobody is left waiting, no
-// goroutine is left behind, and nothing is left in the store but what is on its
-// way to its end.
+// All operations at once on a bad network, and then Close: no call hangs, no goroutine leaks,
+// and the store keeps only holds that expire.
 func TestS17_no_goroutine_left(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -345,28 +344,28 @@ func TestS17_no_goroutine_left(t *testing.T) {
 			time.Sleep(time.Minute)
 			mustBeFree(t, store, "")
 			if f.Calls(drivertest.Renew) != calls {
-				t.Error("something is kept alive after Close")
+				t.Error("a hold is renewed after Close")
 			}
 			if err := f.Close(); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
 			if n, stacks := goroutines(); n > before {
-				t.Errorf("%d goroutines, %d before:\n%s", n, before, stacks)
+				t.Errorf("%d goroutines, %d before the test:\n%s", n, before, stacks)
 			}
 		})
 	}
 }
 
-// goroutines counts those that are alive. runtime.NumGoroutine counts, for a
-// moment, also those that have just ended.
+// goroutines counts the live goroutines. runtime.NumGoroutine also counts, for a moment,
+// goroutines that have ended.
 func goroutines() (n int, stacks string) {
 	buf := make([]byte, 1<<20)
 	stacks = string(buf[:runtime.Stack(buf, true)])
 	return strings.Count("\n\n"+stacks, "\n\ngoroutine "), stacks
 }
 
-// oneOfAll does something with the Client, chosen at random.
+// oneOfAll calls a random operation of the Client.
 func oneOfAll(ctx context.Context, c *holdfast.Client, rnd *rand.Rand) error {
 	resource, id := fmt.Sprint(rnd.IntN(5)), fmt.Sprint("id ", rnd.IntN(5))
 	o := &holdfast.LockOptions{NoKeepAlive: rnd.IntN(4) == 0, TTL: time.Duration(rnd.IntN(3)) * time.Second}
@@ -403,12 +402,12 @@ func oneOfAll(ctx context.Context, c *holdfast.Client, rnd *rand.Rand) error {
 	case 0:
 		return h.UnlockAfter(ctx, time.Second)
 	case 1:
-		return nil // forgotten: kept alive until Close
+		return nil // not unlocked: renewed until Close
 	}
 	return h.Unlock(ctx)
 }
 
-// Close takes 5 s at most, whatever goes on.
+// Close takes at most 5 s, whatever is under way.
 func TestCloseIsBounded(t *testing.T) {
 	orphans := func(wait time.Duration) func(*testing.T, *holdfast.Client) {
 		return func(t *testing.T, c *holdfast.Client) {
@@ -441,7 +440,7 @@ func TestCloseIsBounded(t *testing.T) {
 			synctest.Wait()
 		}
 	}
-	const unlocking = "an Unlock under way" // which says itself that it failed
+	const unlocking = "an Unlock under way" // it returns the error of its release itself
 	for name, begin := range map[string]func(*testing.T, *holdfast.Client){
 		"orphans":                        orphans(0),
 		"orphans, while one is released": orphans(2 * time.Second),
@@ -467,7 +466,7 @@ func TestCloseIsBounded(t *testing.T) {
 			begin(t, c)
 			began := time.Now()
 			if err := c.Close(); err == nil && name != unlocking {
-				t.Error("Close says that all is released")
+				t.Error("Close returned nil, but a hold was not released")
 			}
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("Close took %v", took)
@@ -497,17 +496,17 @@ func TestCloseIsBounded(t *testing.T) {
 			t.Errorf("Close took %v, error %v", time.Since(began), err)
 		}
 		if store.closed.Load() {
-			t.Error("the store was closed under the loop")
+			t.Error("the store was closed during the loop")
 		}
 		close(goOn)
 		synctest.Wait()
 		if !store.closed.Load() {
-			t.Error("the store stays open")
+			t.Error("the store was not closed")
 		}
 	})
 }
 
-// A store that ignores the context of a release cannot keep Close waiting.
+// A store that ignores the context of a release does not delay Close.
 func TestCloseOfDeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &deafToReleases{memlock.New(nil), make(chan struct{})}
@@ -542,7 +541,8 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed.Store(true); return c.Store.Close() }
 
-// Close ends the ctx of what Do runs, and gives it time to end before it releases.
+// Close ends the ctx of a function of Do, and gives the function time to return before it
+// releases the hold.
 func TestCloseUnderDo(t *testing.T) {
 	for _, takes := range []time.Duration{0, time.Second, time.Minute} {
 		for _, leave := range []bool{false, true} {
@@ -557,7 +557,7 @@ func TestCloseUnderDo(t *testing.T) {
 						if !errors.Is(context.Cause(ctx), holdfast.ErrClosed) {
 							t.Errorf("its ctx ended with %v", context.Cause(ctx))
 						}
-						time.Sleep(takes) // it is in the middle of something
+						time.Sleep(takes) // it needs time to stop
 						now := time.Now()
 						ended.Store(&now)
 						return nil
@@ -580,7 +580,7 @@ func TestCloseUnderDo(t *testing.T) {
 					t.Error(r.err)
 				case leave:
 					if wait := r.at.Sub(began); wait < 29*time.Second {
-						t.Errorf("granted after %v to another, though it was to be left", wait)
+						t.Errorf("granted to another after %v despite LeaveHolds", wait)
 					}
 				case takes > 3*time.Second:
 					if wait := r.at.Sub(began); wait != 3*time.Second {
@@ -601,20 +601,20 @@ func TestCloseUnderDo(t *testing.T) {
 	}
 }
 
-// The hold of a function that Do runs is kept alive for as long as Close waits for it.
+// Close renews the hold of a function of Do for as long as it waits for the function.
 func TestCloseKeepsAlive(t *testing.T) {
 	hang := func(drivertest.Call) drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }
 	fail := func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseRequest: true} }
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 30 * time.Second, holdfast.Forever} {
 		for name, test := range map[string]struct {
-			takes     time.Duration // fn, after its ctx has ended
-			noRenewal bool          // by option
+			takes     time.Duration // the time that fn takes after its ctx has ended
+			noRenewal bool          // LockOptions.NoKeepAlive
 			leave     bool
-			op        drivertest.Op // that is disturbed from Close on
+			op        drivertest.Op // the operation with the fault, from Close on
 			fault     rule
-			freeAfter time.Duration // fn's end, at most
-			loses     bool          // a hold with a short TTL
-			closeIn   time.Duration // at most, after fn's end and a clean-up
+			freeAfter time.Duration // at most, after the end of fn
+			loses     bool          // a hold with a short TTL is lost
+			closeIn   time.Duration // at most, after the end of fn and a clean-up
 		}{
 			"fn returns":                       {takes: 2900 * time.Millisecond},
 			"fn returns, LeaveHolds":           {takes: 2900 * time.Millisecond, leave: true, freeAfter: ttl},
@@ -625,7 +625,7 @@ func TestCloseKeepsAlive(t *testing.T) {
 			"releases hang":                    {takes: 2900 * time.Millisecond, op: drivertest.Release, fault: hang, freeAfter: ttl, closeIn: 2100 * time.Millisecond},
 		} {
 			if ttl == holdfast.Forever && (test.leave || test.op == drivertest.Release) {
-				continue // nobody is ever granted it
+				continue // the resource is never granted again
 			}
 			inBubble(t, fmt.Sprintf("%v, %s", min(ttl, time.Hour), name), func(t *testing.T) {
 				store := memlock.New(nil)
@@ -647,7 +647,7 @@ func TestCloseKeepsAlive(t *testing.T) {
 							t.Errorf("the ctx ended with %v", cause)
 						}
 						if left := holdfast.HoldOf(ctx).Left(); left != 0 {
-							t.Errorf("%v left", left)
+							t.Errorf("the hold has %v left after Close", left)
 						}
 						time.Sleep(test.takes)
 						ended = time.Now()

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// deafAcquires is a store whose acquires are answered when it says so, whatever becomes of
-// their contexts.
+// deafAcquires is a store that answers acquires when it wants, even if their contexts have
+// ended.
 type deafAcquires struct {
 	driver.Store
 	answer chan struct{}
@@ -25,7 +25,7 @@ func (s *deafAcquires) Acquire(ctx context.Context, q driver.AcquireRequest) (dr
 	return g, err
 }
 
-// A grant that arrives after Close has released what was held is given back.
+// A grant that arrives after Close has released the holds is released too.
 func TestGrantAfterClose(t *testing.T) {
 	for name, acquire := range map[string]func(*holdfast.Client, context.Context) (*holdfast.Hold, error){
 		"Lock": func(c *holdfast.Client, ctx context.Context) (*holdfast.Hold, error) { return c.Lock(ctx, "r", nil) },
@@ -40,7 +40,7 @@ func TestGrantAfterClose(t *testing.T) {
 			got := running(func() (*holdfast.Hold, error) { return acquire(c, t.Context()) })
 			synctest.Wait()
 			if len(holdsIn(t, store, "r")) != 1 {
-				t.Fatal("nothing was granted")
+				t.Fatal("the acquire was not granted")
 			}
 			closed := make(chan error, 1)
 			go func() { closed <- c.Close() }()
@@ -57,7 +57,7 @@ func TestGrantAfterClose(t *testing.T) {
 	}
 }
 
-// Do runs nothing without the lock, if Close comes between.
+// Do does not call its function if Close releases the lock first.
 func TestCloseBeforeDoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -67,7 +67,7 @@ func TestCloseBeforeDoRuns(t *testing.T) {
 			t.Error(err)
 		}
 		err := holdfast.RunDo(t.Context(), c, h, func(context.Context) error {
-			t.Error("it ran")
+			t.Error("Do called fn")
 			return nil
 		})
 		if !errors.Is(err, holdfast.ErrClosed) {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A hold's context is made when somebody asks for it. Who asks only after the end
-// finds it ended, by the same cause as who asked before.
+// A hold's context is made when a caller asks for it. A caller that asks after the end of the
+// hold gets a context that has ended with the same cause.
 func TestContextAskedForLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error
@@ -74,8 +74,8 @@ func TestContextAskedForLate(t *testing.T) {
 	}
 }
 
-// A process that was stopped past the deadline runs again before the timer does. Contexts
-// that are asked for then have ended; those from before end soon.
+// A process that was stopped beyond the deadline continues before its timer fires. Contexts
+// that are obtained then have ended; contexts obtained earlier end soon after.
 func TestContextAfterAStop(t *testing.T) {
 	for name, ask := range map[string]func(h *holdfast.Hold) (context.Context, context.CancelFunc){
 		"Bind":    func(h *holdfast.Hold) (context.Context, context.CancelFunc) { return h.Bind(context.Background()) },
@@ -89,7 +89,7 @@ func TestContextAfterAStop(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var before context.Context // as one who works has it
+				var before context.Context // obtained earlier, as a worker has it
 				if early {
 					bound, cancel := h.Bind(t.Context())
 					defer cancel()

@@ -103,7 +103,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// An end of the lock that fn returns itself, or wraps, is said once.
+// If fn returns the error of the lock's end, or wraps it, Do does not repeat it.
 func TestDoSaysALossOnce(t *testing.T) {
 	for name, end := range map[string]func(context.Context, *holdfast.Client) error{
 		"lost": func(ctx context.Context, c *holdfast.Client) error {
@@ -246,13 +246,13 @@ func TestBind(t *testing.T) {
 		bound, done := h.Bind(t.Context())
 		defer done()
 		if bound.Err() == nil {
-			t.Error("a ctx bound to a hold that is over is alive")
+			t.Error("a ctx that was bound to an ended hold is alive")
 		}
 	})
 }
 
-// However a hold is given up, the contexts that are bound to it have ended before the
-// store hears of it, even if there is no time for another goroutine.
+// However a hold is released, the contexts that are bound to it have ended before the store
+// gets the release, even if no other goroutine has run.
 func TestBoundContextsEndFirst(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(c *holdfast.Client, h *holdfast.Hold) error{

@@ -15,19 +15,19 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// What the store may keep forever is released as soon as it answers again, however
-// it has come to have no end, however long the outage, and whatever else there was
-// to clean up. Then the Client stops asking.
+// A hold that the store might keep forever is released as soon as the store answers again,
+// however the hold came to have no end, however long the outage was, and whatever else is to
+// be cleaned up. After that the Client sends no more releases.
 func TestEndlessGoesInTheEnd(t *testing.T) {
 	firstUnheard := on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)
 	forever := &holdfast.LockOptions{TTL: holdfast.Forever}
 	for name, test := range map[string]struct {
-		rule      rule // besides the outage
+		rule      rule // in addition to the outage
 		o         *holdfast.LockOptions
-		do        func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // before the outage
+		do        func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // called before the outage
 		ends      bool                                                     // it is lost before Unlock
-		forgotten bool                                                     // nobody calls Unlock
-		off       func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // in the outage, before Unlock
+		forgotten bool                                                     // Unlock is not called
+		off       func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // called during the outage, before Unlock
 	}{
 		"Lock": {o: forever},
 		"RenewID": {do: func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) {
@@ -44,7 +44,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 			rule: on(drivertest.Renew, drivertest.Fault{LoseReply: true}),
 			do: func(t *testing.T, _ *holdfast.Client, h *holdfast.Hold) {
 				if err := h.Renew(t.Context(), holdfast.Forever); err == nil {
-					t.Error("it was answered")
+					t.Error("the call was answered")
 				}
 			},
 		},
@@ -52,7 +52,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 			rule: on(drivertest.Renew, drivertest.Fault{LoseReply: true}),
 			do: func(t *testing.T, _ *holdfast.Client, h *holdfast.Hold) {
 				if err := h.Renew(t.Context(), holdfast.Forever); err == nil {
-					t.Error("it was answered")
+					t.Error("the call was answered")
 				}
 			},
 			ends: true,
@@ -61,7 +61,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 			rule: on(drivertest.Renew, drivertest.Fault{LoseReply: true}),
 			do: func(t *testing.T, _ *holdfast.Client, h *holdfast.Hold) {
 				if err := h.Renew(t.Context(), holdfast.Forever); err == nil {
-					t.Error("it was answered")
+					t.Error("the call was answered")
 				}
 			},
 			ends: true, forgotten: true,
@@ -69,7 +69,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 		"an attempt before, ForceRelease": {
 			rule: firstUnheard, o: forever,
 			off: func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) {
-				_, _ = c.Admin().ForceRelease(t.Context(), "r", h.ID()) // which fails
+				_, _ = c.Admin().ForceRelease(t.Context(), "r", h.ID()) // it fails
 			},
 		},
 	} {
@@ -103,7 +103,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			if len(holdsIn(t, store, "r")) != 1 {
-				t.Fatal("the outage was none")
+				t.Fatal("requests got through during the outage")
 			}
 			down.Store(false)
 			time.Sleep(time.Minute)
@@ -111,13 +111,13 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 			asked := f.Calls(drivertest.Release)
 			time.Sleep(24 * time.Hour)
 			if more := f.Calls(drivertest.Release) - asked; more != 0 {
-				t.Errorf("%d more releases", more)
+				t.Errorf("the clean-up sent %d more releases", more)
 			}
 		})
 	}
 }
 
-// What ends by itself is let go first, when there is too much to clean up.
+// If there are too many orphans, the ones that expire by themselves are dropped first.
 func TestEndlessIsNotLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -145,19 +145,19 @@ func TestEndlessIsNotLetGo(t *testing.T) {
 		down.Store(false)
 		time.Sleep(time.Minute)
 		if n := len(holdsIn(t, store, "")); n != 0 {
-			t.Errorf("%d of %d stay", n, len(holds))
+			t.Errorf("%d of %d holds stay", n, len(holds))
 		}
 	})
 }
 
-// A clean-up of an UnlockAfter that failed does not cut short the delay of the next.
+// The clean-up of a failed UnlockAfter does not shorten the delay of the next one.
 func TestDelayOfTheNextUnlock(t *testing.T) {
 	for name, o := range map[string]*holdfast.LockOptions{"forever": {TTL: holdfast.Forever}, "with an end": {TTL: time.Minute}} {
 		inBubble(t, name, func(t *testing.T) {
 			var down atomic.Bool
 			store := memlock.New(nil)
 			f := faulty(t, store, cutOff(&down, drivertest.Fault{LoseRequest: true}),
-				on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)) // so there is something to clean up
+				on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)) // so that there is something to clean up
 			c := newClient(t, f, nil)
 			h := lock(t, c, "r", o)
 			down.Store(true)
@@ -171,7 +171,7 @@ func TestDelayOfTheNextUnlock(t *testing.T) {
 			}
 			time.Sleep(10*time.Second - time.Millisecond)
 			if len(holdsIn(t, store, "r")) != 1 {
-				t.Error("the delay was cut short")
+				t.Error("the resource was free before the end of the delay")
 			}
 			time.Sleep(time.Minute)
 			mustBeFree(t, store, "r")
@@ -179,7 +179,7 @@ func TestDelayOfTheNextUnlock(t *testing.T) {
 	}
 }
 
-// An Unlock after an UnlockAfter that failed, such as a deferred one, keeps its delay.
+// An Unlock after a failed UnlockAfter, such as a deferred one, keeps the delay.
 func TestUnlockKeepsTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -197,14 +197,14 @@ func TestUnlockKeepsTheDelay(t *testing.T) {
 		}
 		time.Sleep(20*time.Second - time.Millisecond - time.Since(began))
 		if len(holdsIn(t, store, "r")) != 1 {
-			t.Error("the delay was cut short")
+			t.Error("the resource was free before the end of the delay")
 		}
 		time.Sleep(2 * time.Millisecond)
 		mustBeFree(t, store, "r")
 	})
 }
 
-// The cleaner goes on while a takeover delay keeps others out.
+// The clean-up continues while a takeover delay blocks the resource.
 func TestTakeoverDelayIsCleanedUp(t *testing.T) {
 	o := &holdfast.LockOptions{TTL: 5 * time.Second, TakeoverDelay: time.Hour}
 	for name, leave := range map[string]func(t *testing.T, c *holdfast.Client, down *atomic.Bool){
@@ -213,7 +213,7 @@ func TestTakeoverDelayIsCleanedUp(t *testing.T) {
 			defer cancel()
 			time.AfterFunc(time.Microsecond, func() { down.Store(true) })
 			if _, err := c.TryLock(ctx, "r", o); err == nil {
-				t.Error("it was answered")
+				t.Error("the call was answered")
 			}
 		},
 		"lost": func(t *testing.T, c *holdfast.Client, down *atomic.Bool) {
@@ -239,8 +239,8 @@ func TestTakeoverDelayIsCleanedUp(t *testing.T) {
 	}
 }
 
-// Close and ReleaseID find that the time of a hold is over, which no timer has told:
-// the machine slept.
+// Close and ReleaseID notice that a hold has expired although no timer has fired, because the
+// machine slept.
 func TestGivenUpAfterTheEnd(t *testing.T) {
 	for name, end := range map[string]func(*holdfast.Client, *holdfast.Hold) error{
 		"Close": func(c *holdfast.Client, _ *holdfast.Hold) error { return c.Close() },
@@ -264,7 +264,7 @@ func TestGivenUpAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A store that is slow and not out of reach gets the time that it needs.
+// A slow store gets the time that it needs.
 func TestSlowReleases(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestSlowReleases(t *testing.T) {
 	}
 }
 
-// One orphan whose release hangs keeps few others as the Client closes.
+// An orphan whose release hangs delays few others when the Client closes.
 func TestCloseWithOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -309,12 +309,12 @@ func TestCloseWithOneThatHangs(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		down.Store(false)
 		began := time.Now()
-		_ = c.Close() // what hangs is none of the caller's holds
+		_ = c.Close() // the hanging release is not that of a caller's hold
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("Close took %v", took)
 		}
 		if n := len(holdsIn(t, store, "")); n > 16 {
-			t.Errorf("%d stay", n)
+			t.Errorf("%d holds stay", n)
 		}
 	})
 }

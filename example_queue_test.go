@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// untilWaiting waits until so many have a place in the queue of the resource.
+// untilWaiting waits until the queue of the resource has n places.
 func untilWaiting(client *holdfast.Client, resource string, n int) {
 	for len(waiting(client, resource)) != n {
 		runtime.Gosched()
 	}
 }
 
-// waiting returns those in the queue of the resource.
+// waiting returns the places in the queue of the resource.
 func waiting(client *holdfast.Client, resource string) (places []holdfast.Place) {
 	for place, err := range client.Admin().Waiters(context.Background(), holdfast.Filter{Resource: resource}) {
 		if err != nil {
@@ -31,7 +31,7 @@ func waiting(client *holdfast.Client, resource string) (places []holdfast.Place)
 	return places
 }
 
-// Who waits with Fair is served in turn.
+// Fair waiters are served in turn.
 func ExampleLockOptions_fair() {
 	ctx := context.Background()
 	store := memlock.New(nil)
@@ -69,35 +69,7 @@ func ExampleLockOptions_fair() {
 	// dan prints
 }
 
-// A job that can stop early does so once somebody waits for its lock.
-func ExampleHoldOf() {
-	ctx := context.Background()
-	client := holdfast.New(memlock.New(nil), nil)
-	defer client.Close()
-
-	// Fair: nobody who comes later is served before.
-	fair := &holdfast.LockOptions{Fair: true}
-	err := client.Do(ctx, "backfill", fair, func(ctx context.Context) error {
-		wanted := holdfast.HoldOf(ctx).Wanted()
-		for batch := range 3 {
-			select {
-			case <-wanted: // somebody waits: let it in, and go on later
-				return nil
-			default:
-			}
-			fmt.Println("batch", batch)
-		}
-		return nil
-	})
-	if err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// batch 0
-	// batch 1
-	// batch 2
-}
-
+// A holder that can stop early does so once another client waits for its lock.
 func ExampleHold_Wanted() {
 	ctx := context.Background()
 	store := memlock.New(nil)
@@ -118,14 +90,14 @@ func ExampleHold_Wanted() {
 		granted <- err
 	}()
 
-	<-hold.Wanted()
-	fmt.Println("somebody waits: stop early")
+	<-hold.Wanted() // between batches, use a select with a default
+	fmt.Println("another client waits: stop early")
 	if err := hold.Unlock(ctx); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println("bob gets it, error:", <-granted)
 	// Output:
-	// somebody waits: stop early
+	// another client waits: stop early
 	// bob gets it, error: <nil>
 }
 
@@ -164,7 +136,7 @@ func ExampleAdmin_Waiters() {
 	// bob gave up: true
 }
 
-// A refusal says who holds the resource, and who comes first: it may be free and refused.
+// A refusal names the holders and the waiters that are served first.
 func ExampleHeldError() {
 	ctx := context.Background()
 	store := memlock.New(nil)
@@ -172,7 +144,7 @@ func ExampleHeldError() {
 	bob := holdfast.New(store, &holdfast.Options{Owner: "bob", Host: "web-2"})
 	defer ann.Close()
 	defer bob.Close()
-	hold, err := ann.RLock(ctx, "library", nil) // shared: with others who read
+	hold, err := ann.RLock(ctx, "library", nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -184,11 +156,11 @@ func ExampleHeldError() {
 	}()
 	untilWaiting(ann, "library", 1)
 
-	// Another reader could join ann, but it would pass bob.
+	// Another reader could share the lock with ann, but would overtake bob.
 	_, err = ann.TryRLock(ctx, "library", nil)
 	if held := new(holdfast.HeldError); errors.As(err, &held) {
 		fmt.Println(held)
-		fmt.Println("has a place itself:", held.Position != driver.NoPlace)
+		fmt.Println("has a place:", held.Position != driver.NoPlace)
 		fmt.Println("waiters:", held.Waiters)
 		for _, place := range held.Ahead {
 			fmt.Println("served before:", place.Waiter())
@@ -201,13 +173,13 @@ func ExampleHeldError() {
 	fmt.Println("bob gets it, error:", <-granted)
 	// Output:
 	// holdfast: "library" is shared by ann on web-1, but bob on web-2 waits for it first
-	// has a place itself: false
+	// has a place: false
 	// waiters: 1
 	// served before: bob on web-2
 	// bob gets it, error: <nil>
 }
 
-// A Trace sees each refusal of a Lock that waits, and so its position in the queue.
+// A Trace sees each refusal of a waiting Lock, with its position in the queue.
 func ExampleTrace_position() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -241,12 +213,12 @@ func ExampleTrace_position() {
 		})
 		untilWaiting(ann, "deploy", n+1)
 		held := <-refused
-		fmt.Printf("%s: %d of %d that wait come before\n", owner, held.Position, held.Waiters)
+		fmt.Printf("%s: %d of %d waiters are served first\n", owner, held.Position, held.Waiters)
 	}
 
 	cancel()
 	waits.Wait()
 	// Output:
-	// bob: 0 of 1 that wait come before
-	// cy: 1 of 2 that wait come before
+	// bob: 0 of 1 waiters are served first
+	// cy: 1 of 2 waiters are served first
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -21,25 +22,50 @@ func ExampleClient_Do() {
 
 	err = client.Do(ctx, "nightly-report", nil, func(ctx context.Context) error {
 		// ctx ends if the lock is lost.
-		fmt.Println("only one of us runs this")
+		fmt.Println("only one process runs this at a time")
 		return nil
 	})
 	if err != nil {
 		fmt.Println(err)
 	}
-	// Output: only one of us runs this
+	// Output: only one process runs this at a time
+}
+
+// Every instance of a service starts the job. The first one runs it, the others skip it.
+func ExampleClient_TryDo() {
+	ctx := context.Background()
+	store := memlock.New(nil)
+	ann := holdfast.New(store, nil)
+	bob := holdfast.New(store, nil)
+	defer ann.Close()
+	defer bob.Close()
+
+	job := func(context.Context) error {
+		err := bob.TryDo(ctx, "nightly-report", nil, func(context.Context) error { return nil })
+		if errors.Is(err, holdfast.ErrHeld) {
+			fmt.Println("bob skips it")
+		}
+		fmt.Println("ann has run it")
+		return nil
+	}
+	if err := ann.TryDo(ctx, "nightly-report", nil, job); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// bob skips it
+	// ann has run it
 }
 
 func ExampleClient_Lock() {
 	client := holdfast.New(memlock.New(nil), nil)
 	defer client.Close()
 
-	// The ctx bounds the wait. The lock lives until Unlock.
+	// The ctx limits the wait. The lock lives until Unlock.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	hold, err := client.Lock(ctx, "orders/4711", &holdfast.LockOptions{Comment: "refund"})
 	if errors.Is(err, holdfast.ErrHeld) {
-		fmt.Println("somebody else had it all that time:", err)
+		fmt.Println("it was held all the time:", err)
 		return
 	} else if err != nil {
 		fmt.Println("the store does not answer:", err)
@@ -48,7 +74,7 @@ func ExampleClient_Lock() {
 	fmt.Println("locked", hold.Resource())
 
 	if err := hold.Unlock(ctx); err != nil {
-		fmt.Println("it was lost, or blocks others until its end:", err)
+		fmt.Println("it was lost, or blocks others until it expires:", err)
 	}
 	// Output: locked orders/4711
 }
@@ -90,6 +116,41 @@ func ExampleClient_RLock() {
 	// Output: the fourth is held off: true
 }
 
+// Readers share a resource, and a writer needs it alone.
+func ExampleClient_RLock_readers() {
+	ctx := context.Background()
+	client := holdfast.New(memlock.New(nil), nil)
+	defer client.Close()
+
+	var readers []*holdfast.Hold
+	for range 2 {
+		hold, err := client.RLock(ctx, "index", nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		readers = append(readers, hold)
+	}
+	_, err := client.TryLock(ctx, "index", nil)
+	fmt.Println("the writer is held off:", errors.Is(err, holdfast.ErrHeld))
+
+	for _, hold := range readers {
+		if err := hold.Unlock(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}
+	writer, err := client.Lock(ctx, "index", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the writer has it:", writer.Mode())
+	// Output:
+	// the writer is held off: true
+	// the writer has it: exclusive
+}
+
+// The context of a hold says when and why the lock was lost.
 func ExampleHold_Context() {
 	ctx := context.Background()
 	client := holdfast.New(memlock.New(nil), nil)
@@ -100,8 +161,7 @@ func ExampleHold_Context() {
 		return
 	}
 
-	// Somebody takes the lock away: here an operator, elsewhere a network that
-	// lets no renewal through.
+	// The lock gets lost: here an operator releases it by force.
 	if _, err := client.Admin().ForceRelease(ctx, "leader", hold.ID()); err != nil {
 		fmt.Println(err)
 	}
@@ -115,12 +175,66 @@ func ExampleHold_Context() {
 	// by force: true
 }
 
+// Work ends when its request ends or when the lock is lost, whichever is first.
+func ExampleHold_Bind() {
+	client := holdfast.New(memlock.New(nil), nil)
+	defer client.Close()
+	request, cancelRequest := context.WithCancel(context.Background())
+	defer cancelRequest()
+	hold, err := client.Lock(request, "orders/4711", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	work, cancel := hold.Bind(request)
+	defer cancel()
+	fmt.Println("working:", work.Err() == nil)
+
+	cancelRequest()
+	<-work.Done()
+	fmt.Println("stopped:", work.Err())
+	fmt.Println("still locked:", hold.Context().Err() == nil)
+	if err := hold.Unlock(request); err != nil { // works although request has ended
+		fmt.Println(err)
+	}
+	// Output:
+	// working: true
+	// stopped: context canceled
+	// still locked: true
+}
+
+// A job that must not run again too soon keeps its resource blocked after it has ended.
+func ExampleHold_UnlockAfter() {
+	ctx := context.Background()
+	client := holdfast.New(memlock.New(nil), nil)
+	defer client.Close()
+
+	hold, err := client.Lock(ctx, "digest", &holdfast.LockOptions{TTL: time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the digest is sent")
+	if err := hold.UnlockAfter(ctx, 20*time.Second); err != nil {
+		fmt.Println(err)
+	}
+
+	_, err = client.TryLock(ctx, "digest", nil)
+	if held := new(holdfast.HeldError); errors.As(err, &held) {
+		fmt.Println("again in", held.RetryAfter.Round(time.Second))
+	}
+	// Output:
+	// the digest is sent
+	// again in 20s
+}
+
+// The receiver of writes refuses a late write by its fencing token.
 func ExampleHold_Token() {
 	ctx := context.Background()
 	client := holdfast.New(memlock.New(nil), nil)
 	defer client.Close()
 
-	// The place that the lock protects remembers the highest token it has seen.
+	// The protected data remembers the highest token that it has seen.
 	var highest uint64
 	write := func(hold *holdfast.Hold, text string) {
 		if hold.Token() < highest {
@@ -144,19 +258,69 @@ func ExampleHold_Token() {
 		}
 	}
 	write(holders[1], "by the second holder")
-	// The first one stood still for too long, comes to itself, and writes.
+	// The process of the first holder was stopped, continues, and writes.
 	write(holders[0], "by the first, late")
 	// Output:
 	// written: by the second holder
 	// refused: by the first, late
 }
 
+// A function that Do calls gets the hold, and its fencing token, from its ctx.
+func ExampleHoldOf() {
+	ctx := context.Background()
+	client := holdfast.New(memlock.New(nil), nil)
+	defer client.Close()
+
+	write := func(ctx context.Context, text string) {
+		hold := holdfast.HoldOf(ctx)
+		fmt.Printf("write %q under the lock of %s, with a token: %v\n", text, hold.Resource(), hold.Token() > 0)
+	}
+	err := client.Do(ctx, "ledger", nil, func(ctx context.Context) error {
+		write(ctx, "balance")
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: write "balance" under the lock of ledger, with a token: true
+}
+
+// An operator's tool finds the holder of a resource and releases its hold by force. Package
+// driver has the special values of what the store returns.
+func ExampleAdmin() {
+	ctx := context.Background()
+	store := memlock.New(nil)
+	service := holdfast.New(store, &holdfast.Options{Owner: "ann", Host: "web-1"})
+	defer service.Close()
+	if _, err := service.Lock(ctx, "deploy", nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	tool := holdfast.New(store, &holdfast.Options{Owner: "operator", NoSweep: true})
+	defer tool.Close()
+	for status, err := range tool.Admin().Holds(ctx, holdfast.Filter{Resource: "deploy"}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if age := status.Age(); age != driver.Unknown {
+			fmt.Println("held by", status.Holder(), "for", age.Round(time.Second))
+		}
+		released, err := tool.Admin().ForceRelease(ctx, status.Resource, status.HoldID)
+		fmt.Println(len(released), "released, error:", err)
+	}
+	// Output:
+	// held by ann on web-1 for 0s
+	// 1 released, error: <nil>
+}
+
+// One lock ID for all locks of a job releases them together.
 func ExampleAdmin_ReleaseID() {
 	ctx := context.Background()
 	client := holdfast.New(memlock.New(nil), nil)
 	defer client.Close()
 
-	// One lock ID for all that a job needs.
 	job := &holdfast.LockOptions{LockID: "job-42"}
 	for _, resource := range []string{"printer", "paper"} {
 		if _, err := client.Lock(ctx, resource, job); err != nil {
@@ -164,7 +328,7 @@ func ExampleAdmin_ReleaseID() {
 		}
 	}
 
-	// Any client can give all of it up, also after the one that took it crashed.
+	// Any client can release the locks, also after the process of the job has crashed.
 	released, err := client.Admin().ReleaseID(ctx, "job-42")
 	fmt.Println(len(released), "released, error:", err)
 	// Output: 2 released, error: <nil>

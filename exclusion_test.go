@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// badNetwork loses, delays and reorders requests and replies, by the seed alone.
+// badNetwork loses, delays and reorders requests and replies, as determined by the seed.
 func badNetwork(seed uint64, never <-chan struct{}) rule {
 	rnd := rand.New(rand.NewPCG(seed, 0xbad))
 	return func(drivertest.Call) drivertest.Fault {
@@ -38,15 +38,15 @@ func badNetwork(seed uint64, never <-chan struct{}) rule {
 	}
 }
 
-// witness sees all holds that are granted, and judges by their contexts.
+// witness sees all granted holds and judges them by their contexts.
 type witness struct {
 	mu    sync.Mutex
 	alive map[string][]*holdfast.Hold
 	seen  int
 }
 
-// granted notes a hold, before which all that exclude it must have ended. limit
-// is that of a shared one, 0: none.
+// granted records a hold. All holds that it excludes must have ended before. limit is the
+// limit of a shared hold, or 0.
 func (w *witness) granted(t *testing.T, h *holdfast.Hold, limit int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *witness) granted(t *testing.T, h *holdfast.Hold, limit int) {
 			t.Errorf("%q: %v hold with token %d was granted while the %v one with token %d is held",
 				r, h.Mode(), h.Token(), other.Mode(), other.Token())
 		}
-		if other.Token() < h.Token() { // a later one may have been granted by a limit of its own
+		if other.Token() < h.Token() { // a later hold may have another limit
 			shared++
 		}
 	}
@@ -73,8 +73,8 @@ func (w *witness) granted(t *testing.T, h *holdfast.Hold, limit int) {
 	w.alive[r] = append(alive, h)
 }
 
-// Many clients on bad networks: before a resource is granted, the contexts of all
-// former holders that the grant excludes have ended.
+// Many clients on bad networks: when a resource is granted, the contexts of all earlier holds
+// that the grant excludes have ended.
 func TestS01_holders_exclude_one_another(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestS01_holders_exclude_one_another(t *testing.T) {
 	}
 }
 
-// session takes a lock, keeps it for a while, and gives it up or forgets it.
+// session acquires a lock, holds it for a while, and releases it or leaves it.
 func (w *witness) session(ctx context.Context, t *testing.T, c *holdfast.Client, rnd *rand.Rand) {
 	upTo := func(d time.Duration) time.Duration { return time.Duration(1 + rnd.Int64N(int64(d))) }
 	ctx, cancel := context.WithTimeout(ctx, upTo(20*time.Second))
@@ -138,7 +138,7 @@ func (w *witness) session(ctx context.Context, t *testing.T, c *holdfast.Client,
 	}
 }
 
-// All methods of one Hold at once.
+// All methods of one Hold are called at once.
 func TestHoldIsConcurrent(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestHoldIsConcurrent(t *testing.T) {
 							_ = h.Renew(ctx, 0)
 						}
 						if h.Context().Err() == nil && h.Left() > time.Second {
-							t.Errorf("%v left", h.Left())
+							t.Errorf("an ended hold has %v left", h.Left())
 						}
 						cancel()
 					}
@@ -181,7 +181,7 @@ func TestHoldIsConcurrent(t *testing.T) {
 				t.Errorf("Unlock: %v", err)
 			}
 			if h.Context().Err() == nil || h.Left() != 0 {
-				t.Error("the hold is not over")
+				t.Error("the hold has not ended")
 			}
 			time.Sleep(2 * time.Second)
 			mustBeFree(t, store, "r")

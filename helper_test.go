@@ -21,8 +21,8 @@ func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// newClient makes a Client that is closed as the test ends. Two of one store
-// stand for two processes.
+// newClient makes a Client that is closed at the end of the test. Two Clients of one store
+// represent two processes.
 func newClient(t *testing.T, store driver.Store, opts *holdfast.Options) *holdfast.Client {
 	t.Helper()
 	c := unswept(store, opts)
@@ -30,8 +30,7 @@ func newClient(t *testing.T, store driver.Store, opts *holdfast.Options) *holdfa
 	return c
 }
 
-// unswept is holdfast.New, but the Client does not sweep by itself: tests count what
-// it does.
+// unswept is holdfast.New for a Client that does not sweep: tests count its calls.
 func unswept(store driver.Store, opts *holdfast.Options) *holdfast.Client {
 	var o holdfast.Options
 	if opts != nil {
@@ -41,8 +40,8 @@ func unswept(store driver.Store, opts *holdfast.Options) *holdfast.Client {
 	return holdfast.New(store, &o)
 }
 
-// faulty puts a FaultStore in front of the store. The first rule with a Fault
-// for a call disturbs it.
+// faulty puts a FaultStore in front of the store. The first rule that returns a Fault for a
+// call applies.
 func faulty(t *testing.T, store driver.Store, rules ...rule) *drivertest.FaultStore {
 	t.Helper()
 	f := drivertest.NewFaultStore(store, func(c drivertest.Call) drivertest.Fault {
@@ -59,12 +58,12 @@ func faulty(t *testing.T, store driver.Store, rules ...rule) *drivertest.FaultSt
 
 type rule func(drivertest.Call) drivertest.Fault
 
-// on disturbs all calls of op, or those with the numbers given.
+// on disturbs the calls of op with the given numbers, or all calls.
 func on(op drivertest.Op, fault drivertest.Fault, numbers ...int) rule {
 	return each(op, func() drivertest.Fault { return fault }, numbers...)
 }
 
-// each is on with a fault made anew for each call.
+// each is like on, with a new fault for each call.
 func each(op drivertest.Op, fault func() drivertest.Fault, numbers ...int) rule {
 	return func(c drivertest.Call) drivertest.Fault {
 		if c.Op == op && (len(numbers) == 0 || slices.Contains(numbers, c.N)) {
@@ -74,13 +73,12 @@ func each(op drivertest.Op, fault func() drivertest.Fault, numbers ...int) rule 
 	}
 }
 
-// delayed makes the reply to every call of op, or to those with the numbers given, take
-// that long.
+// delayed delays the replies to the calls of op with the given numbers, or to all calls.
 func delayed(op drivertest.Op, d time.Duration, numbers ...int) rule {
 	return each(op, func() drivertest.Fault { return drivertest.Fault{HoldReply: after(d)} }, numbers...)
 }
 
-// while disturbs what the rule does as long as the flag is set.
+// while applies the rule as long as the flag is set.
 func while(flag *atomic.Bool, r rule) rule {
 	return func(c drivertest.Call) drivertest.Fault {
 		if flag.Load() {
@@ -90,19 +88,19 @@ func while(flag *atomic.Bool, r rule) rule {
 	}
 }
 
-// outage lets no request through while down says so.
+// outage lets no request through while down is set.
 func outage(down *atomic.Bool) rule {
 	return while(down, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseRequest: true} })
 }
 
-// after returns a channel that closes when the time has passed.
+// after returns a channel that is closed after d.
 func after(d time.Duration) <-chan struct{} {
 	ch := make(chan struct{})
 	time.AfterFunc(d, func() { close(ch) })
 	return ch
 }
 
-// lock takes a lock that must be granted.
+// lock acquires a lock that must be granted.
 func lock(t *testing.T, c *holdfast.Client, resource string, o *holdfast.LockOptions) *holdfast.Hold {
 	t.Helper()
 	h, err := c.Lock(t.Context(), resource, o)
@@ -112,7 +110,7 @@ func lock(t *testing.T, c *holdfast.Client, resource string, o *holdfast.LockOpt
 	return h
 }
 
-// tryLock takes a lock that must be free.
+// tryLock acquires a lock that must be free.
 func tryLock(t *testing.T, c *holdfast.Client, resource string, o *holdfast.LockOptions) *holdfast.Hold {
 	t.Helper()
 	h, err := c.TryLock(t.Context(), resource, o)
@@ -129,7 +127,7 @@ func unlock(t *testing.T, h *holdfast.Hold) {
 	}
 }
 
-// heldError fails unless err says that another holds the resource.
+// heldError fails unless err is a *HeldError.
 func heldError(t *testing.T, err error) *holdfast.HeldError {
 	t.Helper()
 	var held *holdfast.HeldError
@@ -144,14 +142,14 @@ func mustBeHeld(t *testing.T, err error) {
 	_ = heldError(t, err)
 }
 
-// result is what a Lock came to, and when.
+// result is the result of a Lock, and when it came.
 type result struct {
 	hold *holdfast.Hold
 	err  error
 	at   time.Time
 }
 
-// locking runs Lock in a goroutine of its own.
+// locking calls Lock in a new goroutine.
 func locking(ctx context.Context, c *holdfast.Client, resource string, o *holdfast.LockOptions) <-chan result {
 	return running(func() (*holdfast.Hold, error) { return c.Lock(ctx, resource, o) })
 }
@@ -165,8 +163,7 @@ func running(lock func() (*holdfast.Hold, error)) <-chan result {
 	return ch
 }
 
-// handOver releases h, and returns the hold of the next one and how long the resource was
-// free until then.
+// handOver releases h and returns the next hold, and how long the resource was free before.
 func handOver(t *testing.T, h *holdfast.Hold, next <-chan result) (*holdfast.Hold, time.Duration) {
 	t.Helper()
 	freed := time.Now()
@@ -178,7 +175,7 @@ func handOver(t *testing.T, h *holdfast.Hold, next <-chan result) (*holdfast.Hol
 	return r.hold, r.at.Sub(freed)
 }
 
-// first returns the first one of a list, which must not be empty.
+// first returns the first element of a list, which must not be empty.
 func first[T any](t *testing.T, list iter.Seq2[T, error]) T {
 	t.Helper()
 	for one, err := range list {
@@ -191,7 +188,7 @@ func first[T any](t *testing.T, list iter.Seq2[T, error]) T {
 	panic("unreachable")
 }
 
-// holdsIn lists what blocks the resource in the store.
+// holdsIn lists the holds that block the resource in the store.
 func holdsIn(t *testing.T, store driver.Store, resource string) []driver.Status {
 	t.Helper()
 	var ss []driver.Status
@@ -204,7 +201,7 @@ func holdsIn(t *testing.T, store driver.Store, resource string) []driver.Status 
 	return ss
 }
 
-// mustBeFree fails if anything blocks the resource in the store.
+// mustBeFree fails if a hold blocks the resource in the store.
 func mustBeFree(t *testing.T, store driver.Store, resource string) {
 	t.Helper()
 	if ss := holdsIn(t, store, resource); len(ss) != 0 {
@@ -229,8 +226,8 @@ func alive(t *testing.T, h *holdfast.Hold) {
 	}
 }
 
-// mustEnd waits for the hold's context to end, fails unless cause is the reason,
-// and returns how long it took.
+// mustEnd waits for the end of the hold's context, fails unless cause is the reason, and
+// returns how long it took.
 func mustEnd(t *testing.T, h *holdfast.Hold, within time.Duration, cause error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -245,8 +242,8 @@ func mustEnd(t *testing.T, h *holdfast.Hold, within time.Duration, cause error) 
 	return time.Since(began)
 }
 
-// sleeper is a machine's clock that goes on while the machine sleeps, as timers
-// do not.
+// sleeper is the clock of a machine, which counts the time that the machine sleeps. Timers do
+// not.
 type sleeper struct {
 	start time.Time
 	slept atomic.Int64
@@ -260,5 +257,5 @@ func (s *sleeper) clock() time.Duration {
 	return time.Since(s.start) + time.Duration(s.slept.Load())
 }
 
-// now is its wall clock.
+// now is the machine's time of day.
 func (s *sleeper) now() time.Time { return s.start.Add(s.clock()) }

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// What is malformed is refused by name, and nothing is sent.
+// The error for an invalid argument names it, and nothing is sent.
 func TestS36_invalid_arguments(t *testing.T) {
 	long := strings.Repeat("x", driver.MaxName)
 	f := faulty(t, memlock.New(nil))
@@ -71,13 +71,13 @@ func TestS36_invalid_arguments(t *testing.T) {
 	}
 	for _, op := range []drivertest.Op{drivertest.Acquire, drivertest.Renew, drivertest.Release, drivertest.List} {
 		if n := f.Calls(op); n != 0 {
-			t.Errorf("%d calls of %s were made", n, op)
+			t.Errorf("the store got %d calls of %s", n, op)
 		}
 	}
 	tryLock(t, c, long, &holdfast.LockOptions{LockID: long, Owner: long, Host: long, Comment: long})
 }
 
-// Errors quote little of a name that is wrong, however long it is, but all of a valid one.
+// Errors quote a valid name in full, but only a part of an invalid one.
 func TestS36_long_names(t *testing.T) {
 	c := newClient(t, memlock.New(nil), nil)
 	for _, long := range []string{strings.Repeat("x", 2000), strings.Repeat("\xff", 1000), strings.Repeat("é", 1<<20)} {
@@ -105,8 +105,8 @@ func TestS36_long_names(t *testing.T) {
 	unlock(t, h)
 }
 
-// What is out of its range in the Client's own options is refused by every operation,
-// with LockOptions or without, and nothing is sent.
+// Every operation refuses Options that are out of range, with and without LockOptions, and
+// sends nothing.
 func TestS36_invalid_client_options(t *testing.T) {
 	for field, values := range map[string][]any{
 		"Owner":     {"\xff", "a\x00b", strings.Repeat("x", driver.MaxName+1)},
@@ -126,7 +126,7 @@ func TestS36_invalid_client_options(t *testing.T) {
 				defer c.Close()
 				says := field
 				if _, isName := value.(string); isName {
-					says = strings.ToLower(field) // a lock has them too
+					says = strings.ToLower(field) // LockOptions have the same field
 				}
 				for call, err := range operations(t, c) {
 					if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), "invalid: "+says) {
@@ -138,7 +138,7 @@ func TestS36_invalid_client_options(t *testing.T) {
 				}
 				for _, op := range []drivertest.Op{drivertest.Acquire, drivertest.Renew, drivertest.Release, drivertest.List} {
 					if n := f.Calls(op); n != 0 {
-						t.Errorf("%d calls of %s were made", n, op)
+						t.Errorf("the store got %d calls of %s", n, op)
 					}
 				}
 				if opened, err := holdfast.Open(t.Context(), "memory:", &options); !errors.Is(err, holdfast.ErrInvalid) {
@@ -157,8 +157,8 @@ func TestS36_invalid_client_options(t *testing.T) {
 	}
 }
 
-// operations yields the error of each method of the Client and its Admin that takes a ctx,
-// twice if it takes LockOptions: without them, and with.
+// operations yields the error of each method of the Client and of its Admin that takes a ctx:
+// twice, without and with LockOptions, if it takes them.
 func operations(t *testing.T, c *holdfast.Client) iter.Seq2[string, error] {
 	var methods []reflect.Value
 	var names []string
@@ -185,7 +185,7 @@ func operations(t *testing.T, c *holdfast.Client) iter.Seq2[string, error] {
 						args = append(args, reflect.ValueOf(o))
 					case reflect.TypeFor[func(context.Context) error]():
 						args = append(args, reflect.ValueOf(func(context.Context) error {
-							t.Errorf("%s ran its function", names[i])
+							t.Errorf("%s called its function", names[i])
 							return nil
 						}))
 					default:
@@ -201,7 +201,7 @@ func operations(t *testing.T, c *holdfast.Client) iter.Seq2[string, error] {
 					}
 					continue
 				}
-				for _, err := range last.Seq2() { // the lists
+				for _, err := range last.Seq2() { // the list operations
 					err, _ := reflect.TypeAssert[error](err)
 					if !yield(names[i], err) {
 						return
@@ -210,13 +210,12 @@ func operations(t *testing.T, c *holdfast.Client) iter.Seq2[string, error] {
 			}
 		}
 		if len(methods) != 12 {
-			t.Errorf("%d methods", len(methods))
+			t.Errorf("found %d methods", len(methods))
 		}
 	}
 }
 
-// Any names: either they are refused and nothing is sent, or they are shown as
-// they were given.
+// Any name is either refused, without a request, or shown as it was given.
 func FuzzLockNames(f *testing.F) {
 	for _, s := range []string{
 		"r", "a/b", "$set.x", " ", "'; drop table holds; --", "€ ünïcode 🔒", "a\x00b", "\xff\xfe", "\u202e", "a\nb\r\t",
@@ -238,7 +237,7 @@ func FuzzLockNames(f *testing.F) {
 				t.Fatalf("got %v, %v after %d calls", h, err, store.Calls(drivertest.Acquire))
 			}
 			if !utf8.ValidString(err.Error()) {
-				t.Errorf("an error that is not UTF-8: %q", err)
+				t.Errorf("the error is not UTF-8: %q", err)
 			}
 			return
 		}

@@ -27,10 +27,10 @@ func TestKeepAlive(t *testing.T) {
 			alive(t, h)
 			mustBeHeldBy(t, store, h)
 			if n := f.Calls(drivertest.Renew); n > 310 {
-				t.Errorf("%v: %d renewals in 100 TTLs", ttl, n)
+				t.Errorf("TTL %v: %d renewals in 100 TTLs", ttl, n)
 			}
 			if left := h.Left(); left < ttl/2 {
-				t.Errorf("%v: only %v left", ttl, left)
+				t.Errorf("TTL %v: only %v left", ttl, left)
 			}
 		})
 	}
@@ -54,8 +54,8 @@ func TestNoKeepAlive(t *testing.T) {
 	})
 }
 
-// The reply to a renewal is lost, or the request, for a while: it is repeated, and
-// the hold lives on.
+// For a while the replies or the requests of renewals get lost: they are repeated, and the
+// hold lives on.
 func TestS06_renewal_lost_for_a_while(t *testing.T) {
 	for name, fault := range map[string]func() drivertest.Fault{
 		"requests":       func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} },
@@ -84,8 +84,8 @@ func TestS06_renewal_lost_for_a_while(t *testing.T) {
 	}
 }
 
-// A single renewal that gets lost costs no lock, however short its TTL: it is
-// given up in time for another.
+// One lost renewal does not lose a lock, however short its TTL: its timeout leaves time for
+// another one.
 func TestS06_renewal_hangs_once(t *testing.T) {
 	for _, ttl := range []time.Duration{holdfast.MinTTL, time.Second, 3 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestS06_renewal_hangs_once(t *testing.T) {
 	}
 }
 
-// Of a batch, each has its own outcome.
+// Each renewal of a batch has its own outcome.
 func TestBatchOutcomes(t *testing.T) {
 	three := func(t *testing.T, c *holdfast.Client) (hs [3]*holdfast.Hold) {
 		for i := range hs {
@@ -147,7 +147,7 @@ func TestBatchOutcomes(t *testing.T) {
 	})
 }
 
-// However many holds there are, whenever they were taken, they travel together.
+// However many holds there are, and whenever they were acquired, they are renewed together.
 func TestRenewalsTravelTogether(t *testing.T) {
 	const holds = 10_000
 	ttls := []time.Duration{15 * time.Second, 30 * time.Second, time.Minute}
@@ -176,7 +176,7 @@ func TestRenewalsTravelTogether(t *testing.T) {
 		time.Sleep(observed)
 		calls = f.Calls(drivertest.Renew) - calls
 
-		var allowed float64 // one call for 500 holds in each period of renewal
+		var allowed float64 // one call for 500 holds in each renewal period
 		for _, ttl := range ttls {
 			allowed += float64(holds) / float64(len(ttls)) / 500 * float64(observed) / float64(ttl/3)
 		}
@@ -185,7 +185,7 @@ func TestRenewalsTravelTogether(t *testing.T) {
 			t.Errorf("%d calls in %v, want at most %.0f", calls, observed, allowed)
 		}
 		if n := largest.Load(); n > 1000 {
-			t.Errorf("%d requests in one call", n)
+			t.Errorf("%d renewals in one call", n)
 		}
 		for _, h := range hs {
 			alive(t, h)
@@ -196,8 +196,7 @@ func TestRenewalsTravelTogether(t *testing.T) {
 	})
 }
 
-// What a store answers to a renewal in the words of another outcome is unknown,
-// not lost.
+// An answer to a renewal that belongs to another operation means unknown, not lost.
 func TestOnlyLostIsLost(t *testing.T) {
 	for _, err := range []error{driver.ErrHeld, driver.ErrDamaged, driver.ErrInvalid, driver.ErrUnsupported, context.Canceled, context.DeadlineExceeded} {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,8 +209,8 @@ func TestOnlyLostIsLost(t *testing.T) {
 	}
 }
 
-// A store that takes its time for each hold of a request, and answers for all of them
-// or for none, gets smaller requests until it answers in time.
+// A store that needs time for each hold of a batch, and answers all or none, gets smaller
+// batches until it answers in time.
 func TestBatchesShrink(t *testing.T) {
 	for _, each := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond} {
 		inBubble(t, each.String(), func(t *testing.T) {
@@ -234,7 +233,7 @@ func TestBatchesShrink(t *testing.T) {
 	}
 }
 
-// Once the store answers again, requests grow again.
+// When the store answers again, the batches grow again.
 func TestBatchesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -252,7 +251,7 @@ func TestBatchesGrow(t *testing.T) {
 		down.Store(true)
 		time.Sleep(20 * time.Second)
 		if n := calls.Load(); n < 64 || n > 1000 {
-			t.Errorf("%d requests in an outage", n)
+			t.Errorf("%d requests during an outage", n)
 		}
 		down.Store(false)
 		time.Sleep(5 * time.Minute)
@@ -264,8 +263,8 @@ func TestBatchesGrow(t *testing.T) {
 	})
 }
 
-// Short locks that are lost to a slow store do not take a long one with them: they do
-// not limit the time of its renewals.
+// Short locks that are lost to a slow store do not take a long lock with them: they do not
+// limit the time of its renewals.
 func TestShortLocksBesideALongOne(t *testing.T) {
 	for _, slow := range []time.Duration{110 * time.Millisecond, 250 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -296,8 +295,7 @@ func TestShortLocksBesideALongOne(t *testing.T) {
 	}
 }
 
-// A renewal that hangs whatever it travels with is soon alone, and loses nothing but its
-// own lock.
+// A renewal that hangs in every batch is soon alone and loses only its own lock.
 func TestOneRenewalHangs(t *testing.T) {
 	for _, n := range []int{2, 16, 100, 1000, 3000} {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestLockAndUnlock(t *testing.T) {
 		}
 		s := held.Holders[0]
 		if s.LockID != "id" || s.HoldID != h.ID() || s.Owner != "ann" || s.Host != "one" || s.Comment != "why" {
-			t.Errorf("the holder is shown as %+v", s)
+			t.Errorf("the refusal shows the holder as %+v", s)
 		}
 
 		unlock(t, h)
@@ -48,11 +48,11 @@ func TestLockAndUnlock(t *testing.T) {
 		}
 		unlock(t, h)
 		if n := store.Calls(drivertest.Release); n != 1 {
-			t.Errorf("a second Unlock was sent as well")
+			t.Errorf("the second Unlock sent a release")
 		}
 		next := tryLock(t, d, "r", nil)
 		if next.Token() <= h.Token() {
-			t.Errorf("token %d after %d", next.Token(), h.Token())
+			t.Errorf("token %d follows %d", next.Token(), h.Token())
 		}
 	})
 }
@@ -76,7 +76,7 @@ func TestModes(t *testing.T) {
 		}
 		_, err = c.TryLock(t.Context(), "r", nil)
 		mustBeHeld(t, err)
-		// Who forgets the limit does not get past it, nor who has another.
+		// A request without the limit, or with another one, is refused.
 		for _, other := range []*holdfast.LockOptions{nil, {Limit: 1}, {Limit: 3}} {
 			_, err := c.TryRLock(t.Context(), "r", other)
 			if held := heldError(t, err); !held.LimitDiffers {
@@ -90,8 +90,8 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// A reply that is lost: the repeat gets the same grant, and its life counts from
-// the first attempt.
+// After a lost reply the repeat gets the same grant, and the hold's life counts from the
+// first attempt.
 func TestS05_reply_lost(t *testing.T) {
 	inBubble(t, "once", func(t *testing.T) {
 		store := memlock.New(nil)
@@ -158,8 +158,8 @@ func TestS05_reply_lost(t *testing.T) {
 	}
 }
 
-// A grant that comes after the hold's deadline is no success: it is given back
-// and asked for again, three times at most.
+// A grant that arrives after the hold's deadline is released and requested again, at most
+// three times.
 func TestS08_grant_too_late(t *testing.T) {
 	second := &holdfast.LockOptions{TTL: time.Second}
 	const late = 950 * time.Millisecond
@@ -224,7 +224,7 @@ func TestS14_acquire_deadline_does_not_bound_the_lease(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		if ctx.Err() == nil {
-			t.Fatal("the acquire's ctx lives")
+			t.Fatal("the ctx of the acquire has not ended")
 		}
 		alive(t, h)
 		if h.Context().Value(key{}) != "kept" {

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// Whatever becomes of the renewals, the holder knows before anybody else can be
-// granted the resource.
+// Whatever happens to the renewals, the holder learns of the loss before the resource can be
+// granted to another client.
 func TestS20_renewals_hang(t *testing.T) {
 	for name, fault := range map[string]func(never <-chan struct{}) drivertest.Fault{
 		"no request arrives":  func(never <-chan struct{}) drivertest.Fault { return drivertest.Fault{HoldRequest: never} },
@@ -50,7 +50,7 @@ func TestS20_renewals_hang(t *testing.T) {
 					t.Errorf("granted to another %v before the holder knew (error %v)", lost.Sub(r.at), r.err)
 				}
 				if h.Left() != 0 {
-					t.Errorf("%v left of a hold that is lost", h.Left())
+					t.Errorf("a lost hold has %v left", h.Left())
 				}
 				var loss *holdfast.LostError
 				err := h.Unlock(t.Context())
@@ -66,7 +66,7 @@ func TestS20_renewals_hang(t *testing.T) {
 	}
 }
 
-// The same for many holds at once that have nothing in common but the Client.
+// The same for many holds of one Client that have nothing else in common.
 func TestS20_renewals_hang_of_many(t *testing.T) {
 	ttls := []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 20 * time.Second, time.Minute, 10 * time.Minute, holdfast.Forever}
 	for seed := range uint64(20) {
@@ -110,7 +110,7 @@ func TestS20_renewals_hang_of_many(t *testing.T) {
 	}
 }
 
-// The machine sleeps past the TTL: timers do not notice, the clock does.
+// The machine sleeps beyond the TTL: timers do not notice it, the clock does.
 func TestS17a_machine_sleeps(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
 		for _, keep := range []bool{true, false} {
@@ -121,11 +121,11 @@ func TestS17a_machine_sleeps(t *testing.T) {
 				d := newClient(t, store, nil)
 				h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl, NoKeepAlive: !keep})
 				forever := lock(t, c, "forever", &holdfast.LockOptions{TTL: holdfast.Forever})
-				held := h.Context() // later it looks at the clock
+				held := h.Context() // Context would look at the clock later
 				time.Sleep(ttl / 10)
 				machine.sleep(ttl)
 				if h.Left() != 0 {
-					t.Errorf("%v left of a hold past its end", h.Left())
+					t.Errorf("an expired hold has %v left", h.Left())
 				}
 				woke := time.Now()
 				<-held.Done()
@@ -140,7 +140,7 @@ func TestS17a_machine_sleeps(t *testing.T) {
 	}
 }
 
-// The machine sleeps while the grant is on its way: it is too late to be used.
+// The machine sleeps while the grant is under way: it arrives too late.
 func TestS17a_machine_sleeps_in_mid_acquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		machine := newSleeper()
@@ -164,8 +164,7 @@ func TestS17a_machine_sleeps_in_mid_acquire(t *testing.T) {
 	})
 }
 
-// Wall clocks of clients decide nothing, and monotonic ones begin where they
-// like.
+// The wall clocks of clients decide nothing, and their monotonic clocks begin anywhere.
 func TestS18_client_clock_off(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour, 30 * 365 * 24 * time.Hour} {
 		inBubble(t, off.String(), func(t *testing.T) {
@@ -182,7 +181,7 @@ func TestS18_client_clock_off(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				alive(t, h)
 				if len(next) != 0 {
-					t.Fatal("granted to two")
+					t.Fatal("two Clients have the lock")
 				}
 				if left := h.Left(); left > 30*time.Second || left < 15*time.Second {
 					t.Errorf("%v left", left)
@@ -253,7 +252,7 @@ func TestS38_forced_release(t *testing.T) {
 		}
 		mustBeFree(t, store, "r")
 	})
-	inBubble(t, "wakes those who wait", func(t *testing.T) {
+	inBubble(t, "wakes waiters", func(t *testing.T) {
 		store := memlock.New(nil)
 		c, d, e := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
 		lock(t, c, "r", nil)
@@ -269,8 +268,8 @@ func TestS38_forced_release(t *testing.T) {
 	})
 }
 
-// A holder that is late, with a successor already in its place: neither its
-// renewals nor its releases touch that one.
+// A late holder that has a successor: neither its renewals nor its releases affect the
+// successor.
 func TestS03_late_holder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -279,10 +278,10 @@ func TestS03_late_holder(t *testing.T) {
 		c, d := newClient(t, f, nil), newClient(t, store, nil)
 		o := &holdfast.LockOptions{LockID: "the same"}
 		h := lock(t, c, "r", o)
-		time.Sleep(29 * time.Second) // c knows that it lost
+		time.Sleep(29 * time.Second) // c knows that it has lost the lock
 		next := lock(t, d, "r", nil)
 		if next.Token() <= h.Token() {
-			t.Errorf("token %d after %d", next.Token(), h.Token())
+			t.Errorf("token %d follows %d", next.Token(), h.Token())
 		}
 		close(arrive)
 		synctest.Wait()
@@ -290,7 +289,7 @@ func TestS03_late_holder(t *testing.T) {
 		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("Unlock: %v", err)
 		}
-		time.Sleep(time.Second) // the store is told in the background
+		time.Sleep(time.Second) // the hold is released in the background
 		mustBeHeldBy(t, store, next)
 		unlock(t, next)
 
@@ -298,13 +297,13 @@ func TestS03_late_holder(t *testing.T) {
 		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("Unlock: %v", err)
 		}
-		time.Sleep(time.Second) // the store is told in the background
+		time.Sleep(time.Second) // the hold is released in the background
 		mustBeHeldBy(t, store, again)
 	})
 }
 
-// A release whose reply was lost is repeated after the same lock ID has acquired the
-// resource again.
+// A release whose reply was lost is repeated after the same lock ID has acquired the resource
+// again.
 func TestS04_repeated_release(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -331,7 +330,7 @@ func TestS04_repeated_release(t *testing.T) {
 	})
 }
 
-// A renewal after the expiry revives nothing, with and without a successor.
+// A renewal after the expiry does not revive the hold, with and without a successor.
 func TestS07_renew_after_expiry(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		inBubble(t, fmt.Sprintf("successor %v", taken), func(t *testing.T) {
@@ -349,7 +348,7 @@ func TestS07_renew_after_expiry(t *testing.T) {
 				t.Errorf("Renew: %v", err)
 			}
 			if h.Context().Err() == nil {
-				t.Error("the context lives on")
+				t.Error("the context has not ended")
 			}
 			if !taken {
 				mustBeFree(t, store, "r")
@@ -358,8 +357,8 @@ func TestS07_renew_after_expiry(t *testing.T) {
 	}
 }
 
-// A renewal that is answered after the deadline does not revive the hold, though
-// the store did renew it: the holder may have been told already, or will be.
+// A renewal that is answered after the deadline does not revive the hold, although the store
+// has renewed it: the holder may have been told already.
 func TestLateReplyDoesNotRevive(t *testing.T) {
 	for name, renew := range map[string]func(*testing.T, *holdfast.Hold){
 		"keep-alive": func(*testing.T, *holdfast.Hold) { time.Sleep(10 * time.Second) },
@@ -389,13 +388,13 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 			machine.sleep(time.Minute)
 			close(answer)
 			synctest.Wait()
-			// No time has passed: the answer came before the timer.
+			// No time has passed: the answer came before the timer fired.
 			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrLost) {
 				t.Fatalf("a late answer revived the hold (cause %v, %v left)", cause, h.Left())
 			}
 			time.Sleep(time.Minute)
 			if lost.Load() != 1 {
-				t.Errorf("the loss was told %d times", lost.Load())
+				t.Errorf("the loss was reported %d times", lost.Load())
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 type forgetful struct {
 	driver.Store
 	calls  atomic.Int32
-	errs   []error // those of the first calls of WatchLoss
+	errs   []error // the errors of the first calls of WatchLoss
 	signal chan struct{}
 }
 
@@ -86,12 +86,12 @@ func TestLooksAfterSignalOfLoss(t *testing.T) {
 		}
 		alive(t, left)
 		if n := store.calls.Load(); n != 1 {
-			t.Errorf("%d calls of WatchLoss", n)
+			t.Errorf("WatchLoss was called %d times", n)
 		}
 	})
 }
 
-// An answer to a renewal that was sent before the signal may be of the time before the loss.
+// A renewal that was sent before the signal may have been answered before the loss.
 func TestLooksAgainAfterRenewalUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newForgetful()
@@ -112,7 +112,7 @@ func TestLooksAgainAfterRenewalUnderWay(t *testing.T) {
 	})
 }
 
-// A watch that fails is tried again, and then the holds are looked at.
+// A failed watch is repeated, and then the holds are renewed.
 func TestLossWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newForgetful(errors.New("away"), errors.New("away"))
@@ -125,7 +125,8 @@ func TestLossWatchFails(t *testing.T) {
 	})
 }
 
-// Neither a store that cannot notice a loss nor one that has stopped to is asked again.
+// WatchLoss is not called again if the store does not support it or has stopped to notice
+// losses.
 func TestNoLossWatch(t *testing.T) {
 	for name, store := range map[string]*forgetful{
 		"unsupported": newForgetful(driver.ErrUnsupported),
@@ -149,17 +150,17 @@ func TestNoLossWatch(t *testing.T) {
 	}
 }
 
-// Locks that are held for a moment do not make the Client watch.
+// Locks that are held for a moment do not start a watch.
 func TestShortHoldsWatchNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newForgetful()
 		c := newClient(t, store, nil)
 		for range 100 {
 			unlock(t, lock(t, c, "r", nil))
-			time.Sleep(70 * time.Millisecond) // never when the timer fires
+			time.Sleep(70 * time.Millisecond) // so that it never ends when the timer fires
 		}
 		if n := store.calls.Load(); n > 0 {
-			t.Errorf("%d calls of WatchLoss", n)
+			t.Errorf("WatchLoss was called %d times", n)
 		}
 	})
 }

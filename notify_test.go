@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// hooked is a slog.Handler that calls a function at each line, or before.
+// hooked is a slog.Handler whose Handle and Enabled call functions.
 type hooked struct {
 	handle, enabled func()
 }
@@ -30,7 +30,7 @@ func (h hooked) Enabled(context.Context, slog.Level) bool  { h.enabled(); return
 func (h hooked) WithAttrs([]slog.Attr) slog.Handler        { return h }
 func (h hooked) WithGroup(string) slog.Handler             { return h }
 
-// starting is a Start function of a Trace that does something first.
+// starting returns a Start function of a Trace that calls do first.
 func starting[I any](do func()) func(context.Context, I) context.Context {
 	return func(ctx context.Context, _ I) context.Context {
 		do()
@@ -38,7 +38,8 @@ func starting[I any](do func()) func(context.Context, I) context.Context {
 	}
 }
 
-// fullTrace is a Trace whose functions all do that, but ClientStart, which New waits for.
+// fullTrace returns a Trace whose functions all call do, except ClientStart, which New waits
+// for.
 func fullTrace(do func()) *holdfast.Trace {
 	return &holdfast.Trace{
 		AttemptStart: starting[holdfast.AttemptInfo](do),
@@ -53,8 +54,8 @@ func fullTrace(do func()) *holdfast.Trace {
 	}
 }
 
-// everyHook returns, for each piece of the user's code that a Client calls, Options
-// with which it does that and nothing else.
+// everyHook returns, for each kind of user code that a Client calls, Options in which only
+// that code is set, and calls do.
 func everyHook(do func()) map[string]*holdfast.Options {
 	none := func() {}
 	hooks := map[string]*holdfast.Options{
@@ -72,9 +73,9 @@ func everyHook(do func()) map[string]*holdfast.Options {
 	return hooks
 }
 
-// What the user's code does costs nobody a lock, even if it never returns: locks are
-// granted, renewed and released, and the contexts of those that are lost end before
-// anybody else is granted the resource.
+// User code never costs a lock, even if it does not return: locks are granted, renewed and
+// released, and the contexts of lost holds end before the resource is granted to another
+// client.
 func TestUserCodeDelaysNobody(t *testing.T) {
 	for name := range everyHook(nil) {
 		inBubble(t, name, func(t *testing.T) {
@@ -89,7 +90,8 @@ func TestUserCodeDelaysNobody(t *testing.T) {
 				case c.Op == drivertest.Renew && hanging.Load():
 					return drivertest.Fault{HoldRequest: block}
 				case c.Op == drivertest.Renew && failing.Load():
-					// By the second: by turns, one batch could meet all the losses.
+					// Renewals fail in every other second: if every other call failed, all
+					// failures could be calls for one batch.
 					return drivertest.Fault{LoseRequest: time.Now().Second()%2 == 0}
 				}
 				return drivertest.Fault{}
@@ -109,7 +111,7 @@ func TestUserCodeDelaysNobody(t *testing.T) {
 			for _, h := range holds {
 				alive(t, h)
 			}
-			// One by force, so that there is something to tell before the rest is lost.
+			// One by force, so that there is a call to make before the others are lost.
 			if _, err := d.Admin().ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +144,7 @@ func TestUserCodeDelaysNobody(t *testing.T) {
 	}
 }
 
-// Contexts that end together do so at once, however much there is to tell of each.
+// Contexts that end together end at once, however many calls the Trace gets.
 func TestContextsEndTogether(t *testing.T) {
 	for name := range everyHook(nil) {
 		inBubble(t, name, func(t *testing.T) {
@@ -164,13 +166,13 @@ func TestContextsEndTogether(t *testing.T) {
 	}
 }
 
-// What is told is told in order, once each, by the time that Close returns.
+// The calls come in order, once each, before Close returns.
 func TestTellsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		tell := func(format string, args ...any) {
 			time.Sleep(time.Millisecond)
-			told = append(told, fmt.Sprintf(format, args...)) // by one goroutine at a time
+			told = append(told, fmt.Sprintf(format, args...)) // calls come from one goroutine at a time
 		}
 		c := unswept(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
 			HoldStart: func(ctx context.Context, info holdfast.HoldInfo) context.Context {
@@ -189,13 +191,13 @@ func TestTellsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want = append(want, "acquired last", "released last"); !slices.Equal(told, want) {
-			t.Errorf("told %q", told)
+			t.Errorf("the calls were %q", told)
 		}
 	})
 }
 
-// A Trace that never returns does not take up more and more memory: what is too much
-// is left out, and that is said.
+// A Trace that never returns does not use more and more memory: calls beyond the limit are
+// left out, and a warning says so.
 func TestTooMuchToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -217,7 +219,7 @@ func TestTooMuchToTell(t *testing.T) {
 			t.Fatal(err)
 		}
 		if acquired < 1_000 || acquired >= locks {
-			t.Errorf("told of %d of %d locks", acquired, locks)
+			t.Errorf("the Trace got %d of %d locks", acquired, locks)
 		}
 		if strings.Count(log.String(), "calls were left out") != 1 {
 			t.Errorf("the log is\n%s", &log)
@@ -225,8 +227,7 @@ func TestTooMuchToTell(t *testing.T) {
 	})
 }
 
-// Renewals of the user's that fail, again and again, do not put off those of the
-// keep-alive.
+// Calls of Renew that fail again and again do not delay the Client's own renewals.
 func TestFailingRenewDoesNotStarveKeepAlive(t *testing.T) {
 	for _, ttl := range []time.Duration{2 * time.Second, 30 * time.Second, holdfast.Forever} {
 		synctest.Test(t, func(t *testing.T) {

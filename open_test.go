@@ -53,7 +53,7 @@ func TestInit(t *testing.T) {
 			t.Errorf("Init ran %d times", n)
 		}
 	})
-	t.Run("again after it failed", func(t *testing.T) {
+	t.Run("repeated after a failure", func(t *testing.T) {
 		broken := fmt.Errorf("%w: no index", driver.ErrUnusable)
 		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return broken }}
 		c := newClient(t, s, nil)
@@ -63,19 +63,19 @@ func TestInit(t *testing.T) {
 		s.init = func(context.Context) error { return nil }
 		tryLock(t, c, "r", nil)
 	})
-	t.Run("is logged with what it found out", func(t *testing.T) {
+	t.Run("logged with its results", func(t *testing.T) {
 		var log strings.Builder
 		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
 		c := newClient(t, s, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		tryLock(t, c, "r", nil)
-		if err := c.Close(); err != nil { // which waits until all is logged
+		if err := c.Close(); err != nil { // Close waits until everything is logged
 			t.Fatal(err)
 		}
 		if want := "store=memory wakesWaiters=true"; strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log is\n%s, want %q in it once", &log, want)
 		}
 	})
-	inBubble(t, "that hangs ends, for all who wait for it", func(t *testing.T) {
+	inBubble(t, "a hanging one times out for all callers", func(t *testing.T) {
 		var calls atomic.Int32
 		s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
 			calls.Add(1)
@@ -101,7 +101,7 @@ func TestInit(t *testing.T) {
 			t.Errorf("took %v and %d runs of Init, want 10 s and one", took, calls.Load())
 		}
 	})
-	inBubble(t, "that fails is the answer to all who waited", func(t *testing.T) {
+	inBubble(t, "a failed one fails for all callers", func(t *testing.T) {
 		var calls atomic.Int32
 		broken := errors.New("no server")
 		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
@@ -125,10 +125,10 @@ func TestInit(t *testing.T) {
 		}
 		_, _ = c.TryLock(t.Context(), "r", nil)
 		if calls.Load() != 2 {
-			t.Error("the next operation did not run it again")
+			t.Error("the next operation did not call Init again")
 		}
 	})
-	inBubble(t, "goes on when the caller that began it leaves", func(t *testing.T) {
+	inBubble(t, "continues when its first caller leaves", func(t *testing.T) {
 		type key struct{}
 		s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
 			time.Sleep(2 * time.Second)
@@ -150,7 +150,7 @@ func TestInit(t *testing.T) {
 			t.Errorf("got error %v after %v", r.err, r.at.Sub(began))
 		}
 	})
-	inBubble(t, "that hangs does not hold up others, nor Close", func(t *testing.T) {
+	inBubble(t, "a hanging one delays neither others nor Close", func(t *testing.T) {
 		s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -177,7 +177,7 @@ func TestInit(t *testing.T) {
 	})
 }
 
-// Close closes a store that Open made; New leaves that to its caller.
+// Close closes a store that Open made, but not one that was passed to New.
 func TestOpenOwnsTheStore(t *testing.T) {
 	s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
 	broken := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return driver.ErrUnusable }}
@@ -199,7 +199,7 @@ func TestOpenOwnsTheStore(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 	if broken.closed.Load() != 1 {
-		t.Error("a store that cannot be used was left open")
+		t.Error("an unusable store was left open")
 	}
 
 	s = &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
@@ -208,10 +208,10 @@ func TestOpenOwnsTheStore(t *testing.T) {
 	}
 }
 
-var registered sync.Map // scheme to *driver.Store
+var registered sync.Map // URL scheme to *driver.Store
 
-// register makes a store known to Open for one test. Schemes cannot be taken
-// back, so with -count a later test finds its own store under the scheme.
+// register registers a store for Open and one test. Schemes cannot be removed, so with -count
+// a later run finds its own store under the scheme.
 func register(t *testing.T, scheme string, s driver.Store) {
 	t.Helper()
 	if _, known := registered.Swap(scheme, s); known {
@@ -223,7 +223,7 @@ func register(t *testing.T, scheme string, s driver.Store) {
 	})
 }
 
-// Options that nothing can be done by are refused before the store is opened.
+// Open refuses invalid options before it opens the store.
 func TestOpenChecksOptions(t *testing.T) {
 	for name, o := range map[string]*holdfast.Options{
 		"TTL":       {TTL: time.Millisecond},
@@ -240,7 +240,7 @@ func TestOpenChecksOptions(t *testing.T) {
 	}
 }
 
-// An Init that does not heed its ctx keeps nobody for longer than one that does.
+// An Init that ignores its ctx delays no caller longer than one that does not.
 func TestInitThatIsDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fixed := make(chan struct{})
@@ -258,7 +258,7 @@ func TestInitThatIsDeaf(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		if err := c.Close(); err == nil {
-			t.Error("Close does not say that a call of the store goes on")
+			t.Error("Close does not return that a call of the store is still running")
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// Who asks with the lock ID of the holder would wait for itself.
+// A caller that asks with the holder's lock ID would wait for itself.
 func TestS25a_own_hold(t *testing.T) {
 	own := &holdfast.LockOptions{LockID: "own"}
 	mustBeTold := func(t *testing.T, err error, began time.Time) {
@@ -55,7 +55,7 @@ func TestS25a_own_hold(t *testing.T) {
 		_, err := c.Lock(short, "r", own)
 		mustBeTold(t, err, began)
 		if held := heldError(t, err); len(held.Holders) != 1 || held.Holders[0].HoldID != h.ID() {
-			t.Errorf("told of %+v", held.Holders)
+			t.Errorf("the refusal has the holders %+v", held.Holders)
 		}
 		unlock(t, h)
 		for _, o := range others {
@@ -66,8 +66,8 @@ func TestS25a_own_hold(t *testing.T) {
 			unlock(t, r.hold)
 		}
 	})
-	// A process was killed, and the next one has the same lock ID. To take the hold for its
-	// own would make it fail, or go on without the lock.
+	// A process was killed, and the next one uses the same lock ID. If it took the hold for
+	// its own, it would fail, or work without the lock.
 	for name, inLine := range map[string]bool{"predecessor": false, "predecessor, others in line": true} {
 		inBubble(t, name, func(t *testing.T) {
 			store := memlock.New(nil)
@@ -88,7 +88,7 @@ func TestS25a_own_hold(t *testing.T) {
 			defer cancel()
 			_, err = c.Lock(short, "r", own)
 			if held := heldError(t, err); held.BySelf || !errors.Is(held.Cause, context.DeadlineExceeded) {
-				t.Errorf("gave up with %+v", held)
+				t.Errorf("Lock failed with %+v", held)
 			}
 			mine := locking(t.Context(), c, "r", own)
 			if inLine {
@@ -104,7 +104,7 @@ func TestS25a_own_hold(t *testing.T) {
 		})
 	}
 	inBubble(t, "one's own, which was lost", func(t *testing.T) {
-		// The store may have it for its margin yet.
+		// The store may still have the hold for its margin.
 		store := memlock.New(nil)
 		c := newClient(t, store, nil)
 		h := lock(t, c, "r", &holdfast.LockOptions{LockID: "own", NoKeepAlive: true})
@@ -112,7 +112,7 @@ func TestS25a_own_hold(t *testing.T) {
 		began := time.Now()
 		lock(t, c, "r", own)
 		if time.Since(began) == 0 {
-			t.Error("the store no longer had it: nothing was tested")
+			t.Error("the store no longer had the hold: nothing was tested")
 		}
 	})
 	inBubble(t, "one's own, which is released later", func(t *testing.T) {
@@ -127,11 +127,11 @@ func TestS25a_own_hold(t *testing.T) {
 		}
 	})
 	inBubble(t, "a late attempt's", func(t *testing.T) {
-		// The connection breaks while a request is on its way. It arrives 25 s later, while
-		// the Lock with a lock ID of its own still waits.
+		// The connection breaks while a request is under way. The request arrives 25 s later,
+		// while the Lock with a lock ID of its own still waits.
 		store := memlock.New(nil)
 		arrive, gate := make(chan struct{}), make(chan struct{})
-		var closed atomic.Bool // the gate is
+		var closed atomic.Bool // whether the gate is closed
 		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1),
 			while(&closed, on(drivertest.Acquire, drivertest.Fault{HoldRequest: gate})))
 		c, d := newClient(t, f, nil), newClient(t, store, nil)
@@ -182,7 +182,7 @@ func TestS25a_own_hold(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for _, w := range waits {
 			if len(w) != 0 {
-				t.Fatal("told of a hold that nobody has yet")
+				t.Fatal("Lock failed because of a hold that was not granted yet")
 			}
 		}
 		began := time.Now()
@@ -202,7 +202,7 @@ func TestS25a_own_hold(t *testing.T) {
 		second := locking(t.Context(), c, "r", own)
 		time.Sleep(time.Minute)
 		if len(first)+len(second) != 0 {
-			t.Fatal("told that the hold of another is one's own")
+			t.Fatal("Lock took another's hold for its own")
 		}
 		began := time.Now()
 		unlock(t, h)
@@ -210,8 +210,8 @@ func TestS25a_own_hold(t *testing.T) {
 		mustBeTold(t, (<-second).err, began)
 	})
 	inBubble(t, "news out of date", func(t *testing.T) {
-		// The attempt of the queue's head is under way when the acquirer arrives: its
-		// answer names a holder that may have gone before.
+		// An attempt of the queue's head is under way when the acquirer arrives: the holder
+		// in its answer may have gone.
 		store := memlock.New(nil)
 		answer := make(chan struct{})
 		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
@@ -233,7 +233,7 @@ func TestS25a_own_hold(t *testing.T) {
 		}
 	})
 	inBubble(t, "orphan", func(t *testing.T) {
-		// What the same Client is cleaning up goes away: that is worth the wait.
+		// This Client is cleaning the hold up, so it is worth waiting.
 		store := memlock.New(nil)
 		f := faulty(t, store,
 			on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1),
@@ -245,7 +245,7 @@ func TestS25a_own_hold(t *testing.T) {
 			t.Fatalf("got error %v", err)
 		}
 		if len(holdsIn(t, store, "r")) != 1 {
-			t.Fatal("there is no orphan")
+			t.Fatal("the clean-up has no orphan")
 		}
 		_, err := c.TryLock(t.Context(), "r", own)
 		if held := heldError(t, err); held.BySelf {
@@ -279,7 +279,7 @@ func TestS25a_own_hold(t *testing.T) {
 	})
 }
 
-// doubling is a store whose first acquire is delivered again, 2 s and a moment later.
+// doubling is a store that repeats its first acquire a little more than 2 s later.
 type doubling struct {
 	driver.Store
 	asked bool
@@ -293,7 +293,7 @@ func (s *doubling) Acquire(ctx context.Context, q driver.AcquireRequest) (driver
 	return s.Store.Acquire(ctx, q)
 }
 
-// granted returns the hold of a result that must be a grant.
+// granted returns the hold of a result, which must be a grant.
 func granted(t *testing.T, got <-chan result) *holdfast.Hold {
 	t.Helper()
 	r := <-got
@@ -303,8 +303,8 @@ func granted(t *testing.T, got <-chan result) *holdfast.Hold {
 	return r.hold
 }
 
-// A hold of its own lock ID, of another process, stops a waiter alone. The others of its
-// Client go on: they share the resource, and have their place in the store's queue.
+// A waiter that waits for another process's hold of its own lock ID delays no other waiter of
+// its Client: they share the resource and have their place in the store's queue.
 func TestOwnHoldStopsNoOthers(t *testing.T) {
 	own := &holdfast.LockOptions{LockID: "own", NoKeepAlive: true}
 	ownPermit := &holdfast.LockOptions{LockID: "own", Limit: 2, NoKeepAlive: true}
@@ -319,7 +319,7 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 				return got
 			}
 			began := time.Now()
-			granted(t, rlock(d, ownPermit)) // it is killed
+			granted(t, rlock(d, ownPermit)) // its process is killed
 			full := granted(t, rlock(d, permit))
 			var named, other <-chan result
 			if first {
@@ -330,7 +330,7 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 			time.Sleep(time.Second)
 			unlock(t, full)
 			unlock(t, granted(t, other))
-			unlock(t, granted(t, rlock(c, permit))) // one that comes later
+			unlock(t, granted(t, rlock(c, permit))) // a later one
 			if waited := time.Since(began); waited > 2*time.Second {
 				t.Errorf("the others waited %v", waited)
 			}
@@ -363,7 +363,7 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		_ = locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own"})
 		synctest.Wait()
-		named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own"}) // it has not asked
+		named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own"}) // it has not asked yet
 		synctest.Wait()
 		var line []<-chan result
 		later := func() {
@@ -375,7 +375,7 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		unlock(t, h)
-		for range 10 { // somebody that came later always waits
+		for range 10 { // a later waiter waits at any time
 			select {
 			case r := <-named:
 				unlock(t, r.hold)
@@ -390,7 +390,7 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 				unlock(t, r.hold)
 			}
 		}
-		t.Error("it is passed again and again")
+		t.Error("the waiter is overtaken again and again")
 	})
 	inBubble(t, "many", func(t *testing.T) {
 		store := memlock.New(nil)
@@ -405,11 +405,11 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 		asked := f.Calls(drivertest.Acquire)
 		time.Sleep(time.Second)
 		if n := f.Calls(drivertest.Acquire) - asked; n > 3 {
-			t.Errorf("they asked %d times in a second", n)
+			t.Errorf("the waiters asked %d times in a second", n)
 		}
 		unlock(t, h)
 		told, held := 0, 0
-		errs := make(map[*holdfast.HeldError]bool) // each may change its own
+		errs := make(map[*holdfast.HeldError]bool) // each caller may change its own error
 		for _, waiter := range named {
 			if r := <-waiter; r.err == nil {
 				held++
@@ -419,13 +419,14 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 			}
 		}
 		if held != 1 || told != 19 {
-			t.Errorf("%d were granted it and %d were told that it is their own", held, told)
+			t.Errorf("%d were granted the lock and %d were refused for an own hold", held, told)
 		}
 	})
 }
 
-// While a waiter asks, another goroutine of its Client is granted a hold by its lock ID. The
-// store's answer may be older, and the waiter may be one that need not ask again.
+// While a waiter's attempt is under way, another goroutine of its Client is granted a hold by
+// the same lock ID. The store's answer may be older, and the waiter may not have to ask
+// again.
 func TestOwnHoldWhileAsking(t *testing.T) {
 	for name, lost := range map[string]bool{"refused": false, "no answer": true} {
 		inBubble(t, name, func(t *testing.T) {
@@ -474,7 +475,7 @@ func TestOwnHoldWhileAsking(t *testing.T) {
 					t.Errorf("got %v", r.err)
 				}
 			default:
-				t.Error("it waits for itself")
+				t.Error("the waiter waits for its own Client's hold")
 			}
 			unlock(t, own)
 			unlock(t, granted(t, waiters["third"]))
@@ -484,9 +485,9 @@ func TestOwnHoldWhileAsking(t *testing.T) {
 	}
 }
 
-// Two Locks by the same lock ID wait in one Client. The first is granted, but its answer is on
-// its way while ReleaseID releases the hold: it ends at once. The second waits for nothing of
-// its own then, and is the next.
+// Two Locks with the same lock ID wait in one Client. The first is granted, but the answer is
+// under way while ReleaseID releases the hold, which ends at once. The second then has no own
+// hold to wait for, and is the next.
 func TestOwnHoldThatEndedOnTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -512,12 +513,13 @@ func TestOwnHoldThatEndedOnTheWay(t *testing.T) {
 				t.Errorf("the second Lock fails: %v", r.err)
 			}
 		case <-time.After(time.Minute):
-			t.Error("the second Lock waits")
+			t.Error("the second Lock still waits")
 		}
 	})
 }
 
-// hiding shows of others' holds no lock ID, as a server does to callers that may not force.
+// hiding hides the lock IDs of other clients' holds, as a server does from callers without
+// the right to force.
 type hiding struct {
 	driver.Store
 	asks atomic.Int64
@@ -538,7 +540,8 @@ func (s *hiding) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.G
 	return g, err
 }
 
-// A process with two fixed lock IDs was killed, and the next one waits for the ends of its holds.
+// A process with two fixed lock IDs was killed, and the next one waits until the holds have
+// expired.
 func TestOwnLockIDsThatAreHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memlock.New(nil)
@@ -558,7 +561,7 @@ func TestOwnLockIDsThatAreHidden(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		if n := s.asks.Load(); n > 200 {
-			t.Errorf("%d asks in 20 s by two waiters", n)
+			t.Errorf("two waiters asked %d times in 20 s", n)
 		}
 		for _, w := range all {
 			if r := <-w; r.err != nil {

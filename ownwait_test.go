@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// busy is a store where all is held by the lock ID "own", as it says from the
-// second question on.
+// busy is a store in which the lock ID "own" holds every resource, according to its answers
+// from the second one on.
 type busy struct {
 	driver.Store
 	asked bool
@@ -40,14 +40,14 @@ func (b *busy) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant
 	}
 }
 
-// A program that locks a new resource each time must not grow: nothing is kept of
-// one that nobody waits for or holds, however the waits ended.
+// A program that locks a new resource each time must not grow: the Client keeps nothing of a
+// resource that has no waiter and no holder, however the waits ended.
 func TestLinesLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := holdfast.New(&busy{}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		// Both are told at once, and go in any order.
+		// Both learn of it at once, and go in any order.
 		for range 2 {
 			go func() { _, _ = c.Lock(ctx, "both own", &holdfast.LockOptions{LockID: "own"}) }()
 			synctest.Wait()
@@ -55,12 +55,12 @@ func TestLinesLeaveNothing(t *testing.T) {
 		holdfast.EndWaitsOf(c, "both own", "own")
 		synctest.Wait()
 		if n := holdfast.Waits(c); n != 0 {
-			t.Errorf("%d still wait", n)
+			t.Errorf("%d waiters are left", n)
 		}
 		for i := range 20 {
 			o := &holdfast.LockOptions{}
 			if i%3 == 1 {
-				o.LockID = "own" // sent away from its place in line
+				o.LockID = "own" // it loses its place in line
 			}
 			ctx := ctx
 			if i%4 == 0 {
@@ -78,16 +78,16 @@ func TestLinesLeaveNothing(t *testing.T) {
 	})
 }
 
-// The head of a Client's queue is refused for its own lock ID, by the grant of another
-// request: the next one takes its place, in time.
+// The head of a Client's queue is refused for its own lock ID because of a grant to another
+// request: the next waiter becomes the head in time.
 func TestHeadWithOwnLockIDLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
 		gates := map[string]chan struct{}{"head": make(chan struct{}), "next": make(chan struct{})}
-		var closed atomic.Bool // the gates are
+		var closed atomic.Bool // whether the gates are closed
 		f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
 			if c.Op == drivertest.Acquire && closed.Load() {
-				return drivertest.Fault{HoldRequest: gates[c.Refs[0].LockID]} // nil: none
+				return drivertest.Fault{HoldRequest: gates[c.Refs[0].LockID]} // nil for others: no gate
 			}
 			return drivertest.Fault{}
 		})
@@ -104,7 +104,7 @@ func TestHeadWithOwnLockIDLeaves(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		closed.Store(true)
 		unlock(t, h)
-		holds := []*holdfast.Hold{(<-waits[0]).hold, (<-waits[1]).hold} // the two others were invited, and are on their way
+		holds := []*holdfast.Hold{(<-waits[0]).hold, (<-waits[1]).hold} // the two others were invited and their requests are under way
 		take := func(c *holdfast.Client, lockID string) *holdfast.Hold {
 			h, err := c.TryRLock(t.Context(), "r", permit(lockID, false))
 			if err != nil {
@@ -127,7 +127,7 @@ func TestHeadWithOwnLockIDLeaves(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		mustWait(t, other, "r", "next")
 		if n := f.Calls(drivertest.Acquire) - asked; n > 100 {
-			t.Errorf("asked %d times in 10 s", n)
+			t.Errorf("the waiters asked %d times in 10 s", n)
 		}
 		for _, h := range holds {
 			unlock(t, h)
@@ -136,7 +136,7 @@ func TestHeadWithOwnLockIDLeaves(t *testing.T) {
 	})
 }
 
-// Lock IDs of their own do not make those in line ask more often.
+// Waiters with lock IDs of their own do not ask more often.
 func TestNamedWaitersInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -157,7 +157,8 @@ func TestNamedWaitersInLine(t *testing.T) {
 	})
 }
 
-// An own hold that came after the last refusal is told at once, however many stand before.
+// A waiter learns at once of an own hold that came after the last refusal, however many
+// waiters are before it.
 func TestOwnHoldIsToldInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -182,9 +183,9 @@ func TestOwnHoldIsToldInLine(t *testing.T) {
 	})
 }
 
-// What an acquire without an answer left stops the next ones with its lock ID until it is
-// cleaned up. The refusal is heard in the same moment: none of them takes it for a hold of
-// this Client, the one that asked or the one behind it.
+// The remains of an unanswered acquire stop the next ones with its lock ID until they are
+// cleaned up. The refusal arrives at the same moment: neither the asking waiter nor the one
+// behind it takes it for a hold of this Client.
 func TestOrphanThatEndsStopsNobody(t *testing.T) {
 	own := &holdfast.LockOptions{LockID: "own"}
 	synctest.Test(t, func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestOrphanThatEndsStopsNobody(t *testing.T) {
 		close(clean)
 		close(answer) // in any order
 		got, told := <-first, <-behind
-		if got.err != nil { // either may come first
+		if got.err != nil { // either may be first
 			got, told = told, got
 		}
 		if got.err != nil {
@@ -214,7 +215,7 @@ func TestOrphanThatEndsStopsNobody(t *testing.T) {
 		}
 		h := got.hold
 		if held := heldError(t, told.err); !held.BySelf || len(held.Holders) != 1 || held.Holders[0].HoldID != h.ID() {
-			t.Errorf("the other was told of %+v", held)
+			t.Errorf("the other waiter got %+v", held)
 		}
 		unlock(t, h)
 	})

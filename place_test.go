@@ -40,8 +40,8 @@ func fairly(lockID string) *holdfast.LockOptions {
 	return &holdfast.LockOptions{LockID: lockID, Fair: true}
 }
 
-// Who waits for a second has a place, and keeps it; the next one in the Client inherits
-// it. The holder learns that it is wanted.
+// A caller that has waited for a second has a place and keeps it. The next waiter of the
+// Client inherits it. The holder learns that its lock is wanted.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -112,7 +112,7 @@ func TestPlaceIsGivenUp(t *testing.T) {
 		mustWait(t, c, "r", "w")
 		_, err := c.TryLock(t.Context(), "r", nil)
 		if held := heldError(t, err); held.Waiters != 1 || held.Position != driver.NoPlace || len(held.Ahead) != 1 || held.Ahead[0].LockID != "w" {
-			t.Errorf("refused with %+v", held)
+			t.Errorf("the refusal is %+v", held)
 		}
 		cancel()
 		if r := <-waits; !errors.Is(r.err, context.Canceled) {
@@ -124,7 +124,7 @@ func TestPlaceIsGivenUp(t *testing.T) {
 	})
 }
 
-// A fair waiter is served next but one, however many others try all the time.
+// A fair waiter is served after at most one other, however many others keep trying.
 func TestFairBesideTryLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const held = 50 * time.Millisecond
@@ -137,7 +137,7 @@ func TestFairBesideTryLock(t *testing.T) {
 			all.Go(func() {
 				for ctx.Err() == nil {
 					if h, err := c.TryLock(ctx, "r", nil); err == nil {
-						grants++ // one holds it at a time
+						grants++ // one goroutine at a time holds it
 						time.Sleep(held)
 						unlock(t, h)
 					}
@@ -163,8 +163,8 @@ func TestFairBesideTryLock(t *testing.T) {
 	})
 }
 
-// Fair waiters of many Clients are served in the order in which they came, and TryLock
-// does not pass them.
+// Fair waiters of many Clients are served in the order of their arrival, and TryLock does not
+// overtake them.
 func TestFairOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -181,7 +181,7 @@ func TestFairOrder(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				order = append(order, i) // one holds it at a time
+				order = append(order, i) // one goroutine at a time holds it
 				time.Sleep(100 * time.Millisecond)
 				unlock(t, h)
 			})
@@ -200,7 +200,7 @@ func TestFairOrder(t *testing.T) {
 	})
 }
 
-// Each waiter gets its own answer: only the one that had the place has a position.
+// Each waiter gets its own answer: only the one with the place has a position.
 func TestOnlyThePlaceHasPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -215,7 +215,7 @@ func TestOnlyThePlaceHasPosition(t *testing.T) {
 		behind := locking(ctx, c, "r", fairly(""))
 		a, b := heldError(t, (<-placed).err), heldError(t, (<-behind).err)
 		if a.Position != 1 || b.Position != driver.NoPlace {
-			t.Errorf("positions %d and %d", a.Position, b.Position)
+			t.Errorf("the waiters have positions %d and %d", a.Position, b.Position)
 		}
 		if len(a.Ahead) != 1 || len(b.Ahead) != 1 || &a.Ahead[0] == &b.Ahead[0] {
 			t.Errorf("ahead: %v and %v", a.Ahead, b.Ahead)
@@ -225,7 +225,7 @@ func TestOnlyThePlaceHasPosition(t *testing.T) {
 	})
 }
 
-// unwritten is a store that refuses now and then without a write of the place.
+// unwritten is a store that now and then refuses without writing the place.
 type unwritten struct {
 	driver.Store
 	asked int
@@ -249,7 +249,7 @@ func (f *unwritten) Waiters(ctx context.Context, filter holdfast.Filter) iter.Se
 	return f.Store.(driver.Queue).Waiters(ctx, filter)
 }
 
-// A waiter whose place could not be written tries again before it ends, also if others
+// A waiter whose place could not be written asks again before its place ends, also if others
 // are ahead of it.
 func TestPlaceNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -284,12 +284,12 @@ func TestPlaceNotWritten(t *testing.T) {
 		}
 		first := order()
 		if len(first) != 3 {
-			t.Errorf("%q wait", first)
+			t.Errorf("the waiters are %q", first)
 		}
 		for range 300 {
 			time.Sleep(time.Second)
 			if now := order(); !slices.Equal(now, first) {
-				t.Errorf("%q wait, before it was %q", now, first)
+				t.Errorf("the waiters are %q, before they were %q", now, first)
 				break
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// deaf is a store without wake-ups, which counts how often it is asked.
+// deaf is a store without signals that counts its acquires.
 type deaf struct {
 	driver.Store
 	asked atomic.Int64
@@ -30,11 +30,11 @@ func (d *deaf) Traits() driver.Traits {
 	return t
 }
 
-// A store without wake-ups is asked as often as Options.Poll says.
+// A store without signals is polled as often as Options.Poll says.
 func TestPoll(t *testing.T) {
 	for poll, want := range map[time.Duration][2]int64{
-		0:                     {15, 45}, // in 10 s, each pause half as long again or half as long
-		2 * time.Second:       {5, 25},  // which grows from a short one
+		0:                     {15, 45}, // in 10 s, with pauses of 50% to 150%
+		2 * time.Second:       {5, 25},  // which begins with a short one
 		10 * time.Millisecond: {900, 1200},
 		time.Millisecond:      {9000, 12000},
 	} {
@@ -59,8 +59,8 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// In a store without wake-ups the first of the queue has a lock that was held for long as
-// soon as one that waits in no order has.
+// In a store without signals the head of the queue gets a lock that was held for long as soon
+// as an unordered waiter does.
 func TestFairPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &deaf{Store: memlock.New(nil)}

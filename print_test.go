@@ -29,7 +29,7 @@ import (
 	"github.com/holdfast-go/holdfast/metrics/observe"
 )
 
-// Nothing that is exported prints a hold ID or a password, or is read as it changes.
+// No exported value prints a hold ID or a password, and printing races with nothing.
 func TestPrinted(t *testing.T) {
 	const password = "hunTer2-Xyzzy"
 	ctx := t.Context()
@@ -85,7 +85,7 @@ func TestPrinted(t *testing.T) {
 		wire.ForceRequest{Ref: wireRef}, refusal.Held, refusal, wire.Refusal{}, wire.End{Error: &refusal},
 	}
 
-	// Renewals change the hold, as the keep-alive does, and callers take and release locks.
+	// Renewals change the hold, as the Client's do, and callers acquire and release locks.
 	stop := make(chan struct{})
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -94,7 +94,7 @@ func TestPrinted(t *testing.T) {
 		func() error { return h.Renew(ctx, 0) },
 		func() error { return errors.Join(names.Lock(ctx, "n"), names.Unlock(ctx, "n")) },
 		func() error { return errors.Join(migrations.Lock(ctx, nil), migrations.Unlock(ctx, nil)) },
-		func() error { mutex.Lock(); mutex.Unlock(); return elector.IsLeader(ctx) }, //nolint:staticcheck // it is printed meanwhile
+		func() error { mutex.Lock(); mutex.Unlock(); return elector.IsLeader(ctx) }, //nolint:staticcheck // printed at the same time
 	} {
 		busy.Go(func() {
 			for {
@@ -122,7 +122,7 @@ func TestPrinted(t *testing.T) {
 			slog.New(slog.NewTextHandler(&all, nil)).Info("", "value", value)
 			for _, secret := range secrets {
 				if strings.Contains(strings.ToLower(all.String()), strings.ToLower(secret)) {
-					t.Errorf("%s: it prints %s:\n%s", name, secret, all.String())
+					t.Errorf("%s: printed %s:\n%s", name, secret, all.String())
 					break
 				}
 			}
@@ -131,7 +131,7 @@ func TestPrinted(t *testing.T) {
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("", "value", value)
 		for _, secret := range secrets {
 			if strings.Contains(log.String(), secret) {
-				t.Errorf("%s: its log has %s: %s", name, secret, log.String())
+				t.Errorf("%s: logged %s: %s", name, secret, log.String())
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// performer is a client of Elasticsearch that has a URL.
+// performer is an Elasticsearch client with a URL.
 type performer struct{ node *url.URL }
 
 func (performer) Perform(*http.Request) (*http.Response, error) { return nil, errors.New("no answer") }

@@ -13,43 +13,43 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// judge knows all that happens in a program and says what must not have. It looks at holds
-// as Hold.Left does: what a holder would learn if he asked now.
+// judge knows all events of a program and reports violations. Like Hold.Left it judges holds
+// by what their holder would learn now.
 type judge struct {
 	began time.Time
-	calm  atomic.Bool // no more faults, and those of before have no effect any more
+	calm  atomic.Bool // no more faults, and earlier ones have no effect any more
 
 	mu         sync.Mutex
 	journal    []string
 	violations []string
-	failedAt   int // how long the journal was at the first one
+	failedAt   int // the length of the journal at the first failure
 	calls      map[string]*call
 	holdings   map[driver.HoldID]*holding
 	believed   map[string][]*holding // by resource
 	grants     map[string][]grant
 	freeSince  map[string]time.Time // when the last hold of the resource was released
-	jumped     time.Time            // when a clock last did: a machine was suspended
+	jumped     time.Time            // when a clock last jumped: a machine was suspended
 	granted    int
 }
 
-// call is one Lock, from its begin until it returns.
+// call is one Lock, from its beginning until it returns.
 type call struct {
-	name     string // in LockOptions.Comment: each request tells its call
+	name     string // in LockOptions.Comment, so that each request names its call
 	node     *node
 	resource string
 	mode     holdfast.Mode
 	opts     *holdfast.LockOptions
-	waits    bool // it is no TryLock
+	waits    bool // it is not a TryLock
 	ctx      context.Context
 	began    time.Time
-	came     time.Time // when its Client did: the goroutines of one have one place
-	placed   time.Time // when the store first noted its fair place
+	came     time.Time // when its Client came: the goroutines of a Client share one place
+	placed   time.Time // when the store first recorded its fair place
 	granted  bool
-	passed   string // how another one passed it, which is wrong if it still waits later
+	passed   string // how another call overtook it, which is wrong if it still waits later
 	passedAt time.Time
 }
 
-// grant is what the store decided.
+// grant is a decision of the store.
 type grant struct {
 	id    driver.HoldID
 	mode  holdfast.Mode
@@ -57,28 +57,29 @@ type grant struct {
 	token uint64
 }
 
-// excludes reports whether two holds must not live at the same time, whatever others do.
+// excludes reports whether two holds must not live at the same time, whatever the other holds
+// are.
 func (g grant) excludes(other grant) bool {
 	return g.mode == holdfast.Exclusive || other.mode == holdfast.Exclusive || g.limit != other.limit
 }
 
-// holding is what became of a hold ID.
+// holding is everything known about a hold ID.
 type holding struct {
 	node     *node
-	grant                      // its token is that of the Hold
-	hold     *holdfast.Hold    // nil: nobody has it
+	grant                      // its token is the token of the Hold
+	hold     *holdfast.Hold    // nil: no caller has it
 	contexts []context.Context // of the hold, or bound to it
 	since    time.Time
-	kept     bool            // alive by the Client
+	kept     bool            // renewed by the Client
 	released map[uint64]bool // by its Client: the tokens of these requests
 	asked    time.Time       // when the first request was sent
-	attempts int             // how many were
+	attempts int             // how many requests were sent
 	found    time.Time       // when a release first found it
 	unknown  bool            // a request had no answer
-	arrived  time.Time       // when the store granted the last one
-	ttl      time.Duration   // of that lease
+	arrived  time.Time       // when the store granted the last request
+	ttl      time.Duration   // of the last grant or renewal
 	foreign  bool            // another Client was asked to release it
-	forced   bool            // so was any
+	forced   bool            // any Client was asked to force it
 }
 
 func (j *judge) at() time.Duration { return time.Since(j.began) }
@@ -94,7 +95,7 @@ func (j *judge) say(format string, args ...any) {
 	j.note(format, args...)
 }
 
-// accuse notes a violation. Its kind is the text before the first colon. j.mu is held.
+// accuse records a violation. Its kind is the text before the first colon. j.mu is held.
 func (j *judge) accuse(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	j.note("*** %s", text)
@@ -119,7 +120,7 @@ func (j *judge) holding(id driver.HoldID) *holding {
 	return h
 }
 
-// begin notes a call of Lock.
+// begin records a call of Lock.
 func (j *judge) begin(c *call) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -135,7 +136,7 @@ func (j *judge) begin(c *call) {
 		c.waits, c.opts.TTL, c.opts.LockID, c.opts.Fair, c.opts.Limit)
 }
 
-// end notes that it returned.
+// end records its return.
 func (j *judge) end(c *call) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,14 +147,14 @@ func (j *judge) end(c *call) {
 }
 
 // before reports whether c has been waiting longer than other, for a hold that excludes
-// other's, and depends on nobody but those before it. j.mu is held.
+// other's, and waits only for calls before it. j.mu is held.
 func (c *call) before(other *call) bool {
 	return c.waits && !c.granted && c.passed == "" && c.resource == other.resource && c.began.Before(other.began) &&
 		(c.mode == holdfast.Exclusive || other.mode == holdfast.Exclusive) &&
 		c.opts.LockID == "" && c.ctx.Err() == nil
 }
 
-// asked is told of each request of an acquire as the Client sends it.
+// asked is called with each acquire request that the Client sends.
 func (j *judge) asked(n *node, q driver.AcquireRequest) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -173,7 +174,7 @@ func (j *judge) asked(n *node, q driver.AcquireRequest) {
 	}
 }
 
-// decided is told of each answer of the store to an acquire. j.mu is held.
+// decided is called with each answer of the store to an acquire. j.mu is held.
 func (j *judge) decided(n *node, q driver.AcquireRequest, g driver.Grant, err error) {
 	c := j.calls[q.Details.Comment]
 	if err != nil {
@@ -197,8 +198,8 @@ func (j *judge) decided(n *node, q driver.AcquireRequest, g driver.Grant, err er
 	j.grants[q.Resource] = append(j.grants[q.Resource], now)
 	j.granted++
 	if c == nil {
-		// It came after its caller had given up and the clean-up was over: it may block others
-		// for as long as it lives.
+		// It arrived after its caller had given up and the clean-up was over: it may block
+		// others for as long as it lives.
 		if until := time.Now().Add(q.TTL + q.TakeoverDelay); until.After(j.freeSince[q.Resource]) {
 			j.freeSince[q.Resource] = until
 		}
@@ -224,15 +225,15 @@ func (j *judge) decided(n *node, q driver.AcquireRequest, g driver.Grant, err er
 	}
 }
 
-// lag is for how long a context may outlive its hold after its machine was suspended: timers
-// do not notice, so that the Client looks once a second.
+// lag is how long a context may outlive its hold after its machine was suspended: timers do
+// not notice, so the Client checks once a second.
 const lag = 1100 * time.Millisecond
 
-// mostIdle is how long a resource may be free while somebody waits, without any faults.
+// mostIdle is how long a resource may be free while a caller waits, without any faults.
 const mostIdle = time.Second
 
-// shared fails if a hold is alive that excludes a grant, and returns how many there are beside
-// it. j.mu is held.
+// shared fails if a live hold excludes a grant, and returns the number of holds beside it.
+// j.mu is held.
 func (j *judge) shared(resource string, g grant) int {
 	n := 0
 	for _, h := range j.believed[resource] {
@@ -257,7 +258,7 @@ func (j *judge) shared(resource string, g grant) int {
 	return n
 }
 
-// believe notes that somebody has a hold from now on.
+// believe records that a caller has a hold from now on.
 func (j *judge) believe(c *call, h *holdfast.Hold) *holding {
 	ctx := h.Context()
 	j.mu.Lock()
@@ -288,7 +289,7 @@ func (j *judge) believe(c *call, h *holdfast.Hold) *holding {
 	return own
 }
 
-// bound notes a context that must have ended before its Client releases the hold.
+// bound records a context that must have ended before its Client releases the hold.
 func (j *judge) bound(h *holding, ctx context.Context) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -297,7 +298,7 @@ func (j *judge) bound(h *holding, ctx context.Context) {
 	}
 }
 
-// releases is told of releases as a Client sends them.
+// releases is called with the release requests that a Client sends.
 func (j *judge) releases(n *node, qs []driver.ReleaseRequest) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -320,7 +321,7 @@ func (j *judge) releases(n *node, qs []driver.ReleaseRequest) {
 			j.accuse("released: %s releases hold %.6s, which has %v left", n.name, h.id, left)
 		}
 		for i, ctx := range h.contexts {
-			// Those bound to a hold that is lost end a moment after it, in goroutines.
+			// Contexts that are bound to a lost hold end a moment later, in goroutines.
 			if ctx.Err() == nil && (i == 0 || !errors.Is(context.Cause(h.contexts[0]), holdfast.ErrLost)) {
 				j.accuse("released: %s releases hold %.6s, whose context %d is alive", n.name, h.id, i)
 			}
@@ -328,14 +329,14 @@ func (j *judge) releases(n *node, qs []driver.ReleaseRequest) {
 	}
 }
 
-// mayStay reports whether nobody need find the hold: its last grant came so late that the
-// Client may have stopped cleaning up, or just now. j.mu is held.
+// mayStay reports whether the hold may stay in the store: its last grant came so late that
+// the Client may have stopped cleaning up, or came just now. j.mu is held.
 func (h *holding) mayStay() bool {
 	return !h.unknown || h.arrived.Sub(h.asked) >= h.ttl || time.Since(h.arrived) <= cleanedWithin ||
 		h.attempts == 1 && !h.found.IsZero() && h.arrived.Sub(h.found) > copiesArrive
 }
 
-// over judges why a hold ended, once nobody uses it any more.
+// over judges why a hold ended, after its last use.
 func (j *judge) over(name string, h *holding) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -355,7 +356,7 @@ func (j *judge) over(name string, h *holding) {
 	case !errors.As(why, &lost):
 		j.accuse("cause: hold %.6s ended with %v", h.id, why)
 	case errors.Is(why, holdfast.ErrForced):
-		if !h.forced && !h.foreign && h.node.forcing.Load() == 0 { // the own Client ends it before it sends
+		if !h.forced && !h.foreign && h.node.forcing.Load() == 0 { // its own Client ends the hold before it sends the release
 			j.accuse("loss: hold %.6s ended with %v, but nobody released it", h.id, why)
 		}
 	case h.kept && !h.node.disturbed(h.since) && !j.jumped.After(h.since.Add(-lag)): // until then its timer may be late
@@ -363,8 +364,8 @@ func (j *judge) over(name string, h *holding) {
 	}
 }
 
-// outcome judges the error of an operation. ctx is what bounds it, or nil; may are errors
-// that are right in any case.
+// outcome judges the error of an operation. ctx limits the operation, or is nil; may are
+// errors that are allowed in any case.
 func (j *judge) outcome(name string, n *node, began time.Time, ctx context.Context, err error, may ...error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -402,9 +403,9 @@ func (j *judge) outcome(name string, n *node, began time.Time, ctx context.Conte
 	}
 }
 
-// within judges how long an Unlock or a Close took: 5 s at most. Where a store ignores the ctx
-// of a call, an Unlock takes that much longer, and once begins again: the process may have
-// been stopped.
+// within judges how long an Unlock or a Close took: at most 5 s. If a store ignores the ctx
+// of a call, an Unlock takes that much longer and starts again once, because the process may
+// have been stopped.
 func (j *judge) within(name string, began time.Time, stalled bool) {
 	limit := 5 * time.Second
 	if stalled {

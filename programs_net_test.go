@@ -15,39 +15,40 @@ import (
 )
 
 const (
-	lateMost  = 40 * time.Second // how late a request may arrive
+	lateMost  = 40 * time.Second // the largest delay of a request
 	mostStall = 4 * time.Second  // how long a call of the store may ignore its context
-	// memory is how long after a fault an operation may still hear of it.
+	// memory is how long after a fault an operation may still be affected.
 	memory = 15 * time.Second
-	// copiesArrive is how long after a hold was found a copy of its one request is found too.
+	// copiesArrive is how long after a release has found a hold the clean-up still finds a
+	// copy of its only request.
 	copiesArrive = 10 * time.Second
 )
 
-// node is a Client and its way to the store: it is the driver.Store of that Client, before a
-// FaultStore, before a server.
+// node is a Client and its connection to the store: it is the driver.Store of that Client, in
+// front of a FaultStore, in front of a server.
 type node struct {
 	*drivertest.FaultStore
 	r          *run
 	name       string
-	generation int // how many the process had before
+	generation int // the number of earlier nodes of the process
 	client     *holdfast.Client
 	clock      *atomic.Int64 // how far the clock of its process is ahead, in ns
 	leaves     bool          // Options.LeaveHolds
 	percent    int           // of its calls have faults
 	closing    atomic.Bool
-	forcing    atomic.Int32 // calls of ForceRelease
-	dropped    atomic.Bool  // results of a batch were
-	doing      atomic.Int32 // functions that Do runs
+	forcing    atomic.Int32 // running calls of ForceRelease
+	dropped    atomic.Bool  // results of a batch were dropped
+	doing      atomic.Int32 // running functions of Do
 
-	mu    sync.Mutex // taken under that of the judge, not the other way round
+	mu    sync.Mutex // locked after the judge's mutex, never before it
 	rnd   *rand.Rand
-	fault time.Time // the last time that one had an effect on its caller, maybe in the future
+	fault time.Time // when a fault last had an effect on its caller, maybe in the future
 	stall time.Time // until when a call last ignored its context
 	down  time.Time // until when no request gets through
 }
 
-// disturbed reports whether something that happened since, or shortly before, may be why an
-// operation failed.
+// disturbed reports whether an event since, or shortly before, may be the reason of a failed
+// operation.
 func (n *node) disturbed(since time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,20 +61,20 @@ func (n *node) stalled(since time.Time) bool {
 	return n.stall.After(since)
 }
 
-// outage lets nothing through for that long.
+// outage lets nothing through for the given time.
 func (n *node) outage(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down = time.Now().Add(d)
 }
 
-// upTo returns a random time, of at least 1 ms: Go 1.26 may crash where a bubble's timer is
-// over at once.
+// upTo returns a random duration of at least 1 ms: Go 1.26 may crash if a timer of a bubble
+// fires at once.
 func upTo(rnd *rand.Rand, d time.Duration) time.Duration {
 	return time.Millisecond + time.Duration(rnd.Int64N(int64(d)))
 }
 
-// disturb decides what becomes of a call.
+// disturb decides what happens to a call.
 func (n *node) disturb(c drivertest.Call) drivertest.Fault {
 	what, fault := n.decide(c)
 	if what != "" {
@@ -148,7 +149,7 @@ func (n *node) pick(c drivertest.Call) (what string, fault drivertest.Fault) {
 	}
 }
 
-// ignore lets a call take its time now and then, whatever its context says.
+// ignore lets a call take long now and then, whatever its context says.
 func (n *node) ignore() {
 	n.mu.Lock()
 	if !time.Now().Before(n.r.quietFrom) || n.rnd.IntN(400) >= n.percent {
@@ -163,8 +164,8 @@ func (n *node) ignore() {
 	time.Sleep(d)
 }
 
-// tell is the user's code that the Client calls, its Logger and its Trace: now and then it is
-// slow, or does not return at all.
+// tell is the user code that the Client calls, its Logger and its Trace: now and then it is
+// slow or does not return.
 func (n *node) tell() {
 	n.mu.Lock()
 	quiet := !time.Now().Before(n.r.quietFrom)
@@ -183,7 +184,7 @@ func (n *node) tell() {
 	}
 }
 
-// again repeats a request that has arrived, now and then: a proxy does.
+// again repeats an arrived request now and then, as a proxy does.
 func (n *node) again(send func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,7 +193,6 @@ func (n *node) again(send func()) {
 	}
 }
 
-// Acquire implements driver.Store.
 func (n *node) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	n.r.asked(n, q)
 	n.ignore()
@@ -207,7 +207,6 @@ func (n *node) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gra
 	return g, err
 }
 
-// Renew implements driver.Store.
 func (n *node) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	n.ignore()
 	rs, err := n.FaultStore.Renew(ctx, qs)
@@ -222,7 +221,6 @@ func (n *node) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.Re
 	return rs, err
 }
 
-// Release implements driver.Store.
 func (n *node) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	n.r.releases(n, qs)
 	n.ignore()
@@ -232,13 +230,12 @@ func (n *node) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]drive
 	return rs, err
 }
 
-// Watch implements driver.Watcher.
 func (n *node) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	n.ignore()
 	return n.FaultStore.Watch(ctx, resource)
 }
 
-// server is the store, which the judge watches, as the requests of one node reach it.
+// server is the store as the requests of one node reach it. The judge watches it.
 type server struct {
 	*memlock.Store
 	n *node

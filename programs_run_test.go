@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	longestTTL   = 30 * time.Second // but Forever
+	longestTTL   = 30 * time.Second // other than Forever
 	longestDelay = 5 * time.Second
-	// aftermath is how long what was on its way may have an effect.
+	// aftermath is how long requests under way may still have an effect.
 	aftermath = lateMost + max(longestTTL+longestDelay, driver.PlainPlaceTTL) + time.Second
-	// cleanedWithin is how soon a Client releases what it was granted in vain, once the store
-	// answers again: after the longest pause of a clean-up, and the time-out before that.
+	// cleanedWithin is how soon a Client releases a useless grant after the store answers
+	// again: after the longest pause of a clean-up and the timeout before it.
 	cleanedWithin = 20 * time.Second
-	// slowest is by how much the clock of a process may run slow, in millionths: less than the
+	// slowest is how slow the clock of a process may be, in millionths: less than the
 	// shortest margin in the longest TTL.
 	slowest = 1500
-	// stuckAfter is longer than a program takes.
+	// stuckAfter is longer than any program takes.
 	stuckAfter = 15 * time.Minute
 )
 
@@ -40,18 +40,18 @@ type run struct {
 	judge
 	shape
 	store     *memlock.Store
-	machine   *sleeper        // of all: when they are suspended, nothing runs
+	machine   *sleeper        // of all processes: while they are suspended, nothing runs
 	ctx       context.Context // ends when the program is stuck
-	never     chan struct{}   // what is never answered is, when it is closed
+	never     chan struct{}   // unanswered calls return when it is closed
 	quietFrom time.Time       // no more faults
 	slots     []atomic.Pointer[node]
-	nodes     []*node // all there were; guarded by mu
+	nodes     []*node // all nodes there were; guarded by mu
 }
 
 func (p program) run(t *testing.T) *run {
 	r := &run{program: p, shape: p.shape()}
 	defer func() {
-		if e := recover(); e != nil { // goroutines are left, or all of them wait
+		if e := recover(); e != nil { // goroutines leaked, or all of them wait
 			r.wrong("bubble: %v", e)
 		}
 	}()
@@ -59,7 +59,7 @@ func (p program) run(t *testing.T) *run {
 	return r
 }
 
-// all runs everything in a bubble.
+// all runs the program in a bubble.
 func (r *run) all() {
 	rnd := r.random("run", 0)
 	r.machine, r.began, r.never = newSleeper(), time.Now(), make(chan struct{})
@@ -99,7 +99,7 @@ func (r *run) all() {
 	}
 }
 
-// workersDo lets all workers do something, and does not wait forever.
+// workersDo lets all workers do something, and fails if they do not finish.
 func (r *run) workersDo(cancel func(), do func(worker int)) {
 	var workers sync.WaitGroup
 	for w := range r.workers {
@@ -121,7 +121,7 @@ func (r *run) workersDo(cancel func(), do func(worker int)) {
 	}
 }
 
-// open makes a new Client for the process of that number.
+// open makes a new Client for the process with that number.
 func (r *run) open(slot, generation int) {
 	name := fmt.Sprintf("c%d.%d", slot, generation)
 	rnd := r.random(name, 0)
@@ -170,7 +170,7 @@ func (r *run) shut(name string, n *node) {
 	time.AfterFunc(lateMost+cleanedWithin, func() { r.releaseEndless(n) })
 }
 
-// deliver lets requests arrive that wait for a release.
+// deliver lets requests arrive that wait for a release (drivertest.Fault.Behind).
 func (r *run) deliver() {
 	r.mu.Lock()
 	nodes := slices.Clone(r.nodes)
@@ -183,7 +183,7 @@ func (r *run) deliver() {
 	}
 }
 
-// releaseEndless releases what a Client that was closed has left without an end, when its
+// releaseEndless releases the holds without an end that a closed Client has left, when its
 // requests have arrived.
 func (r *run) releaseEndless(n *node) {
 	for _, s := range r.list() {
@@ -206,8 +206,8 @@ func (r *run) list() (ss []driver.Status) {
 	return ss
 }
 
-// mustBeEmpty fails if the store has any hold or any place but those of closed Clients that
-// leave them.
+// mustBeEmpty fails if the store has a hold or a place other than the holds that closed
+// Clients leave.
 func (r *run) mustBeEmpty(when string) {
 	for _, s := range r.list() {
 		r.wrong("left: %s the store has %q held by %s: hold %.6s, %s, %v left", when, s.Resource, s.Details.Owner, s.HoldID, s.Details.Comment, s.Left)
@@ -217,7 +217,7 @@ func (r *run) mustBeEmpty(when string) {
 	}
 }
 
-// mustBeClean fails if the store has a hold that nobody has and that must not stay.
+// mustBeClean fails if the store has a hold that no caller has and that must not stay.
 func (r *run) mustBeClean() {
 	for _, s := range r.list() {
 		r.mu.Lock()
@@ -230,7 +230,7 @@ func (r *run) mustBeClean() {
 	}
 }
 
-// calmly takes locks without faults: none waits while the resource is free.
+// calmly acquires locks without faults: no caller waits while the resource is free.
 func (r *run) calmly(w int) {
 	rnd := r.random("calm", w)
 	for i := range 3 {
@@ -256,7 +256,7 @@ func (r *run) calmly(w int) {
 	}
 }
 
-// closeAll closes all Clients, which hold and wait for something.
+// closeAll closes all Clients while they have holds and waiters.
 func (r *run) closeAll() {
 	var all sync.WaitGroup
 	for i := range r.slots {
@@ -289,7 +289,7 @@ func (r *run) closeAll() {
 	r.mustBeEmpty("in the end")
 }
 
-// mustHaveReleased fails if the store has holds of Clients that release theirs as they close.
+// mustHaveReleased fails if the store has holds of Clients that release theirs in Close.
 func (r *run) mustHaveReleased() {
 	for _, s := range r.list() {
 		if slices.ContainsFunc(r.nodes, func(n *node) bool { return n.name == s.Details.Owner && !n.leaves }) {
@@ -298,7 +298,7 @@ func (r *run) mustHaveReleased() {
 	}
 }
 
-// suspend stops all machines for a time that nobody notices.
+// suspend stops all machines for a time that their timers do not count.
 func (r *run) suspend(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

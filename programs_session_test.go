@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// session is a lock, and what is done with it.
+// session is a lock and its use.
 type session struct {
 	r     *run
 	n     *node
 	name  string
 	rnd   *rand.Rand
-	outer *holding // that the ctx is bound to, or nil
-	ends  []func() // of contexts that were bound
+	outer *holding // the hold that the ctx is bound to, or nil
+	ends  []func() // cancel functions of bound contexts
 }
 
 func (s *session) one(in int) bool { return s.rnd.IntN(in) == 0 }
@@ -42,7 +42,7 @@ func (s *session) request() *call {
 	}
 	if s.one(3) {
 		c.mode = holdfast.Shared
-		o.Limit = int(c.resource[1] - '0') // r0 has none
+		o.Limit = int(c.resource[1] - '0') // r0 has no limit
 		if s.one(8) {
 			o.Limit = s.rnd.IntN(4)
 		}
@@ -51,7 +51,7 @@ func (s *session) request() *call {
 	return c
 }
 
-// play takes a lock and uses it.
+// play acquires a lock and uses it.
 func (s *session) play(ctx context.Context) {
 	c := s.request()
 	cancel := func() {}
@@ -145,7 +145,7 @@ func (s *session) do(c *call) {
 	s.r.over(s.name, h)
 }
 
-// use does something while it has the hold.
+// use does something under the hold.
 func (s *session) use(ctx context.Context, h *holding) {
 	for range s.rnd.IntN(4) {
 		wait, began := upTo(s.rnd, 3*time.Second), time.Now()
@@ -186,8 +186,7 @@ func (s *session) use(ctx context.Context, h *holding) {
 	}
 }
 
-// endOf returns what a holder listens to: the end of the hold, that somebody else wants it,
-// or nothing.
+// endOf returns what a holder listens to: the end of the hold, Wanted, or nothing.
 func (s *session) endOf(h *holding) <-chan struct{} {
 	switch s.rnd.IntN(3) {
 	case 0:
@@ -198,7 +197,7 @@ func (s *session) endOf(h *holding) <-chan struct{} {
 	return nil
 }
 
-// unlock gives the hold up, one way or another.
+// unlock releases the hold in one of several ways.
 func (s *session) unlock(h *holding) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.r.ctx, upTo(s.rnd, 5*time.Second))

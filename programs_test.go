@@ -20,13 +20,13 @@ var (
 )
 
 // TestRandomPrograms runs random programs against a store in memory: several Clients whose
-// goroutines call whatever the API has, on networks that lose, delay and repeat requests,
-// on machines that are suspended. A judge in the store sees all requests and all holds, and
-// says which promise of the Client was broken.
+// goroutines call the whole API, on networks that lose, delay and repeat requests, on
+// machines that are suspended. A judge in the store sees all requests and holds, and reports
+// which promise of the Client was broken.
 //
-// The seed decides what a program does. Which of several goroutines runs first at the same
-// instant, and the Client's own jitter, are not in its power: a program may have to run
-// several times until it fails again.
+// The seed decides what a program does, but not which of several goroutines runs first at the
+// same instant, nor the Client's own jitter: a program may have to run several times until it
+// fails again.
 func TestRandomPrograms(t *testing.T) {
 	var ran, grants atomic.Int64
 	began := time.Now()
@@ -56,7 +56,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// program is what a seed decides, or the parts of it that are left.
+// program is determined by a seed, or by the parts of it that are left.
 type program struct {
 	seed uint64
 	only []string // nil: all
@@ -70,8 +70,8 @@ func (p program) shape() shape {
 	return shape{clients: 2 + rnd.IntN(4), resources: 1 + rnd.IntN(3), workers: 2 + rnd.IntN(7), steps: 1 + rnd.IntN(10)}
 }
 
-// random returns the source of what the part of that name decides. So parts that are left
-// out change nothing in the others.
+// random returns the random source of the part with that name. So leaving a part out does not
+// change the others.
 func (p program) random(part string, n int) *rand.Rand {
 	h := uint64(n)
 	for _, b := range []byte(part) {
@@ -80,8 +80,8 @@ func (p program) random(part string, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(p.seed, h))
 }
 
-// The parts of a program that can be left out: the steps of its goroutines, and the faults
-// of each process.
+// The parts of a program that can be left out: the steps of its goroutines and the faults of
+// each process.
 func stepPart(worker, step int) string { return fmt.Sprintf("w%d.%d", worker, step) }
 func faultPart(process int) string     { return fmt.Sprintf("f%d", process) }
 
@@ -105,11 +105,11 @@ func (p program) parts() []string {
 func (p program) has(part string) bool { return p.only == nil || slices.Contains(p.only, part) }
 
 const (
-	shrinkTries = 12  // how often a smaller program runs until it counts as right
+	shrinkTries = 12  // how often a smaller program runs before it counts as correct
 	shownEvents = 150 // of the journal, up to the failure
 )
 
-// explain makes the program that failed smaller, and says what it did.
+// explain shrinks the failed program and reports what it did.
 func (p program) explain(t *testing.T, r *run) string {
 	kind, _, _ := strings.Cut(r.violations[0], ":")
 	began := time.Now()

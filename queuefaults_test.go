@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// hanging returns a store that can hold up one acquire until arrive is closed. hang waits
-// for the next acquire, and returns when that is held up.
+// hanging returns a store that can hold an acquire up until arrive is closed. hang waits for
+// the next acquire and returns when it is held up.
 func hanging(t *testing.T, store *memlock.Store) (f *drivertest.FaultStore, hang func(), arrive chan struct{}) {
 	t.Helper()
 	var armed atomic.Bool
@@ -33,7 +33,7 @@ func hanging(t *testing.T, store *memlock.Store) (f *drivertest.FaultStore, hang
 	}, arrive
 }
 
-// One request that gets no answer costs a fair waiter no place.
+// One request without an answer does not cost a fair waiter its place.
 func TestHungRequestKeepsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -57,8 +57,8 @@ func TestHungRequestKeepsPlace(t *testing.T) {
 	})
 }
 
-// An attempt that arrives when its waiter has been granted the lock, and has released it,
-// takes a place. It is cleaned up.
+// An attempt that arrives after its waiter was granted the lock, and has released it, takes a
+// place. The place is cleaned up.
 func TestLateAttemptLeavesNoPlace(t *testing.T) {
 	for name, granted := range map[string]bool{"granted": true, "given up": false} {
 		inBubble(t, name, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestLateAttemptLeavesNoPlace(t *testing.T) {
 	}
 }
 
-// One request that gets lost costs no place, whichever it is: that of a Lock that has just
-// begun, or of one that inherits the place.
+// One lost request costs no place, whether it is that of a Lock that has just begun or of one
+// that inherits the place.
 func TestLostRequestCostsNoPlace(t *testing.T) {
 	// lost loses the n-th acquire of a lock ID, or its reply, once it is armed.
 	lost := func(t *testing.T, store *memlock.Store, lockID string, n int64, reply bool) (f *drivertest.FaultStore, arm func()) {
@@ -158,9 +158,9 @@ func TestLostRequestCostsNoPlace(t *testing.T) {
 	}
 }
 
-// An attempt that arrives late takes its place again, while its Lock waits or after it has
-// ended. The clean-up takes the place out within about a second, however short the TTL is
-// and however long ago the attempt was given up.
+// A late attempt takes its place again, while its Lock waits or after it has ended. The
+// clean-up gives the place up within about a second, however short the TTL is and however
+// long ago the attempt was abandoned.
 func TestLateAttemptOfLockThatGoesOn(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 30 * time.Second} {
 		for wait := time.Duration(0); wait < 8*time.Second; wait += 1900 * time.Millisecond {
@@ -195,7 +195,8 @@ func TestLateAttemptOfLockThatGoesOn(t *testing.T) {
 	}
 }
 
-// A clean-up releases often while an attempt may take a place, and seldom afterwards.
+// A clean-up sends releases often while an attempt may still take a place, and seldom after
+// that.
 func TestCleanUpOfPlaceIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -209,13 +210,13 @@ func TestCleanUpOfPlaceIsBounded(t *testing.T) {
 		<-w
 		time.Sleep(15 * time.Minute)
 		if n := f.Calls(drivertest.Release); n > 90 {
-			t.Errorf("%d releases", n)
+			t.Errorf("the clean-up sent %d releases", n)
 		}
 		close(arrive)
 	})
 }
 
-// A store may take longer to answer than a waiter leaves between two requests for its
+// A store may need longer for an answer than a waiter leaves between two requests for its
 // place.
 func TestFairOnSlowStore(t *testing.T) {
 	for _, latency := range []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second} {
@@ -236,8 +237,8 @@ func TestFairOnSlowStore(t *testing.T) {
 	}
 }
 
-// An attempt that arrives after its Lock has ended keeps a free resource from others for
-// about a second, however short its TTL is.
+// An attempt that arrives after its Lock has ended blocks a free resource for about a second,
+// however short its TTL is.
 func TestLateAttemptOfShortTTL(t *testing.T) {
 	for late := 100 * time.Millisecond; late < 9*time.Second; late += 700 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// The first waiters for whom the queue has no place do not leave the resource idle for
-// long.
+// The first waiters beyond a full queue do not leave the resource idle for long.
 func TestFullQueueEmptiesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -34,7 +33,7 @@ func TestFullQueueEmptiesAtOnce(t *testing.T) {
 	})
 }
 
-// Waiters for whom the queue has no place ask seldom, whether they are fair or not.
+// Waiters beyond a full queue ask seldom, fair or not.
 func TestFullQueueIsQuiet(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "plain": false} {
 		inBubble(t, name, func(t *testing.T) {
@@ -51,7 +50,7 @@ func TestFullQueueIsQuiet(t *testing.T) {
 			before := f.Calls(drivertest.Acquire)
 			time.Sleep(100 * time.Second)
 			if perSecond := float64(f.Calls(drivertest.Acquire)-before) / 100; perSecond > 64/2+clients/5 {
-				t.Errorf("%v acquires a second", perSecond)
+				t.Errorf("%v acquires per second", perSecond)
 			}
 			cancel()
 			synctest.Wait()

@@ -88,7 +88,7 @@ func TestReentry(t *testing.T) {
 		}
 	})
 	inBubble(t, "with the ctx from before Do", func(t *testing.T) {
-		// As a goroutine does that its holder does not wait for.
+		// As a goroutine does that the holder does not wait for.
 		c := newClient(t, memlock.New(nil), nil)
 		var after <-chan result
 		err := c.Do(t.Context(), "r", nil, func(context.Context) error {
@@ -102,7 +102,7 @@ func TestReentry(t *testing.T) {
 		unlock(t, granted(t, after))
 	})
 	inBubble(t, "of another Client", func(t *testing.T) {
-		// That one's holds are another process's, as far as this one knows.
+		// For this Client the holds of the other one are another process's.
 		store := memlock.New(nil)
 		c, d := newClient(t, store, nil), newClient(t, store, nil)
 		ctx, cancel := lock(t, d, "r", nil).Bind(t.Context())
@@ -126,7 +126,8 @@ func TestReentry(t *testing.T) {
 	})
 }
 
-// A caller that waits long under other locks may be part of a circle. The log names them, once.
+// A caller that waits long while it holds other locks may be part of a deadlock. The log
+// names these locks once.
 func TestLongWaitUnderHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -138,7 +139,7 @@ func TestLongWaitUnderHolds(t *testing.T) {
 			return c.Do(ctx, "b", nil, func(ctx context.Context) error {
 				waits := locking(ctx, c, "wanted", nil)
 				synctest.Wait()
-				ends := locking(t.Context(), c, "wanted", nil) // under no hold
+				ends := locking(t.Context(), c, "wanted", nil) // bound to no hold
 				time.Sleep(3 * time.Minute)
 				unlock(t, wanted)
 				for _, w := range []<-chan result{waits, ends} {
@@ -148,7 +149,7 @@ func TestLongWaitUnderHolds(t *testing.T) {
 					}
 					unlock(t, r.hold)
 				}
-				waits = locking(ctx, c, "free", nil) // is granted at once
+				waits = locking(ctx, c, "free", nil) // it is granted at once
 				unlock(t, (<-waits).hold)
 				time.Sleep(time.Minute)
 				return nil
@@ -157,11 +158,11 @@ func TestLongWaitUnderHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Close(); err != nil { // waits for the log
+		if err := c.Close(); err != nil { // Close waits for the log
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), "waits long"); n != 1 || !strings.Contains(out.String(), `resource=wanted waited=30s holds="[b a]"`) {
-			t.Errorf("logged %d times:\n%s", n, &out)
+			t.Errorf("the warning was logged %d times:\n%s", n, &out)
 		}
 	})
 }
@@ -187,7 +188,7 @@ func TestHoldsOf(t *testing.T) {
 				is(ctx, "aba")
 				for h := range holdfast.HoldsOf(ctx) {
 					if h != holdfast.HoldOf(ctx) {
-						t.Error("HoldOf is not the last one")
+						t.Error("HoldOf does not return the last hold")
 					}
 					break
 				}

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// nonsense is a store whose refusals are odd.
+// nonsense is a store with inconsistent refusals.
 type nonsense struct {
 	driver.Store
 	answer func(*holdfast.HeldError)
@@ -31,7 +31,8 @@ func (s *nonsense) Acquire(ctx context.Context, q driver.AcquireRequest) (driver
 	return g, err
 }
 
-// A store of others may answer oddly. It is not asked all the time for that.
+// A third-party store may answer inconsistently. That does not make the Client ask all the
+// time.
 func TestOddRefusals(t *testing.T) {
 	for name, answer := range map[string]func(*holdfast.HeldError){
 		"a negative position": func(e *holdfast.HeldError) { e.Position = -7 },
@@ -47,14 +48,14 @@ func TestOddRefusals(t *testing.T) {
 			_, err := newClient(t, s, nil).Lock(ctx, "r", &holdfast.LockOptions{Fair: true})
 			mustBeHeld(t, err)
 			if n := s.asked.Load(); n > 100 {
-				t.Errorf("asked %d times in 20 s", n)
+				t.Errorf("%d acquires in 20 s", n)
 			}
 			unlock(t, h)
 		})
 	}
 }
 
-// zeroHint is a store that never says when to ask again.
+// zeroHint is a store whose RetryAfter is always 0.
 type zeroHint struct{ driver.Store }
 
 func (s zeroHint) Acquire(ctx context.Context, r driver.AcquireRequest) (driver.Grant, error) {

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// One hold whose release fails, or hangs, does not keep the many that are released
-// with it.
+// One hold whose release fails or hangs does not delay the many that are released with it.
 func TestReleasesShrink(t *testing.T) {
 	const holds = 2500
 	for way, release := range map[string]func(*testing.T, *holdfast.Client) error{
@@ -52,7 +51,7 @@ func TestReleasesShrink(t *testing.T) {
 					t.Errorf("%d holds stay", n)
 				}
 				if n := f.Calls(drivertest.Release); n > 1000 {
-					t.Errorf("%d calls", n)
+					t.Errorf("the store got %d calls", n)
 				}
 			})
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// Renewals that arrive late or in another order shorten nothing.
+// Renewals that arrive late or out of order do not shorten the hold.
 func TestS07a_renewals_out_of_order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -20,7 +20,7 @@ func TestS07a_renewals_out_of_order(t *testing.T) {
 		f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
 		c := newClient(t, f, nil)
 		h := lock(t, c, "r", &holdfast.LockOptions{NoKeepAlive: true})
-		if err := h.Renew(t.Context(), time.Minute); err != nil { // the first try is held back
+		if err := h.Renew(t.Context(), time.Minute); err != nil { // the first attempt is held back
 			t.Fatal(err)
 		}
 		if err := h.Renew(t.Context(), time.Hour); err != nil {
@@ -74,7 +74,7 @@ func TestRenew(t *testing.T) {
 		time.Sleep(time.Minute)
 		alive(t, h)
 		if left := holdsIn(t, store, "r")[0].Left; left > time.Second {
-			t.Errorf("%v left in the store: the keep-alive does not use the new TTL", left)
+			t.Errorf("%v left in the store: later renewals do not use the new TTL", left)
 		}
 		if n := f.Calls(drivertest.Renew); n < 150 {
 			t.Errorf("%d renewals in a minute with a TTL of 1 s", n)
@@ -118,7 +118,7 @@ func TestRenew(t *testing.T) {
 		time.Sleep(time.Minute)
 		alive(t, h)
 	})
-	inBubble(t, "of what is gone", func(t *testing.T) {
+	inBubble(t, "of an ended hold", func(t *testing.T) {
 		f := faulty(t, memlock.New(nil))
 		c := newClient(t, f, nil)
 		h := lock(t, c, "r", nil)
@@ -140,13 +140,13 @@ func TestRenew(t *testing.T) {
 			t.Errorf("%d renewals were sent, want 1", n)
 		}
 		if h.Context().Err() == nil {
-			t.Error("the context lives on")
+			t.Error("the context has not ended")
 		}
 	})
 }
 
-// Unlock while a renewal is under way: wherever that is, nothing comes back to
-// life, and nobody is told of a loss.
+// Unlock while a renewal is under way: wherever the renewal is, the hold does not come back
+// and no loss is reported.
 func TestS16_unlock_races_keep_alive(t *testing.T) {
 	for name, fault := range map[string]func(release <-chan struct{}) drivertest.Fault{
 		"request arrives after the release": func(ch <-chan struct{}) drivertest.Fault { return drivertest.Fault{HoldRequest: ch} },
@@ -167,7 +167,7 @@ func TestS16_unlock_races_keep_alive(t *testing.T) {
 						},
 					}})
 					h := lock(t, c, "r", nil)
-					time.Sleep(10 * time.Second) // to the renewal
+					time.Sleep(10 * time.Second) // until the renewal
 					unlock(t, h)
 					close(unlocked)
 					synctest.Wait()
@@ -187,7 +187,7 @@ func TestS16_unlock_races_keep_alive(t *testing.T) {
 	}
 }
 
-// The answer to a renewal changes nothing once the hold was released.
+// An answer to a renewal has no effect after the hold was released.
 func TestRenewalAnsweredAfterUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)

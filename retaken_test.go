@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// remaining is a store in which an old program, which knows no hold IDs, has taken
-// the resource "taken" again by the lock ID that it is released by.
+// remaining is a store in which an old program, without hold IDs, has retaken the resource
+// "taken" with the lock ID that releases it.
 type remaining struct{ *memlock.Store }
 
 func (s remaining) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
@@ -49,7 +49,7 @@ func TestReleasedButRetaken(t *testing.T) {
 			t.Errorf("ReleaseID: %v", err)
 		}
 		if len(ss) != 1 || ss[0].Resource != "free" {
-			t.Errorf("said to be released: %+v", ss)
+			t.Errorf("returned as released: %+v", ss)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// Goroutines of one Client that ask for the same shared hold do not do so in
-// single file.
+// Goroutines of one Client that ask for the same kind of shared hold do not ask one after the
+// other.
 func TestSharedGoTogether(t *testing.T) {
 	const readers, call = 200, 10 * time.Millisecond
 	for name, o := range map[string]*holdfast.LockOptions{"no limit": nil, "limit": {Limit: readers}} {
@@ -33,19 +33,19 @@ func TestSharedGoTogether(t *testing.T) {
 				})
 			}
 			all.Wait()
-			// As many more at each step as were granted: 1, 1, 2, 4, …
+			// Each step invites as many more as were granted: 1, 1, 2, 4, …
 			if took := time.Since(began); took > 10*call {
 				t.Errorf("%d goroutines took %v, with %v for a call", readers, took, call)
 			}
 			if n := f.Calls(drivertest.Acquire); n != readers {
-				t.Errorf("%d acquires", n)
+				t.Errorf("the waiters sent %d acquires", n)
 			}
 		})
 	}
 }
 
-// While they are refused, many who ask for a shared hold cost the store as much as
-// one; and what was granted lets no more be refused.
+// While they are refused, many waiters for a shared hold cost the store as much as one. After
+// a grant not all of the others are refused.
 func TestSharedThatAreRefused(t *testing.T) {
 	const readers, limit = 1000, 3
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestSharedThatAreRefused(t *testing.T) {
 	})
 }
 
-// Only those go together who ask for the same, and nobody passes a writer.
+// Only waiters for the same kind of hold ask together, and nobody overtakes a writer.
 func TestSharedDoNotPassAWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -133,8 +133,8 @@ func TestSharedDoNotPassAWriter(t *testing.T) {
 	})
 }
 
-// A writer does not starve behind readers of its Client that come and go, and
-// never leave the resource free.
+// A writer does not starve behind readers of its Client that come and go and never leave the
+// resource free.
 func TestWriterAmongReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, memlock.New(nil), nil)
@@ -165,7 +165,7 @@ func TestWriterAmongReaders(t *testing.T) {
 	})
 }
 
-// A waiter goes on waiting where the limits differ, and says so once.
+// A waiter goes on waiting if the limits differ, and the log says so once.
 func TestLimitsThatDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -182,7 +182,7 @@ func TestLimitsThatDiffer(t *testing.T) {
 		}
 		got := running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", nil) })
 		synctest.Wait()
-		// Of those in line each is told of its own limit.
+		// Each waiter in line gets an error about its own limit.
 		for limit, differs := range map[int]bool{3: false, 5: true} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -231,7 +231,7 @@ func TestFairReadersTogether(t *testing.T) {
 	})
 }
 
-// Fair readers behind a fair writer have the resource as soon as it has gone.
+// Fair readers behind a fair writer get the resource as soon as the writer has released it.
 func TestFairReadersBehindWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)

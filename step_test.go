@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// Many who wait for as many resources wake their process up once a second at
-// most, as long as nothing happens; and one who is told does not wait for that.
+// Waiters for many resources wake their process at most once a second while nothing happens.
+// A waiter that gets a signal does not wait for that.
 func TestWaitersKeepStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const resources = 200
 		store := memlock.New(nil)
 		holder := newClient(t, store, nil)
 		var mu sync.Mutex
-		moments := make(map[time.Time]int) // at which attempts were answered
+		moments := make(map[time.Time]int) // the times at which attempts were answered
 		c := newClient(t, store, &holdfast.Options{Trace: &holdfast.Trace{AttemptEnd: func(context.Context, holdfast.AttemptInfo) {
 			mu.Lock()
 			defer mu.Unlock()

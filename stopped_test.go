@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A process that is stopped, as a machine that sleeps, hears no answer. That says nothing about
+// A stopped process, or one on a sleeping machine, hears no answer. That says nothing about
 // the store.
 func TestStoppedWhileItWaits(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"30s": 0, "4s": 4 * time.Second} {
@@ -29,7 +29,7 @@ func TestStoppedWhileItWaits(t *testing.T) {
 					case c.Op != drivertest.Acquire || c.N < 3 || c.N > 5:
 						return drivertest.Fault{}
 					case !inPause:
-						machine.sleep(time.Minute) // as this attempt fails
+						machine.sleep(time.Minute) // when this attempt fails
 					case c.N == 4:
 						time.AfterFunc(time.Nanosecond, func() { machine.sleep(time.Minute) })
 					}
@@ -46,8 +46,8 @@ func TestStoppedWhileItWaits(t *testing.T) {
 	}
 }
 
-// halting is a store in which the first releases, as many as it says, have no answer for a
-// minute, whatever their context: the process is stopped.
+// halting is a store whose first n releases are not answered for a minute, whatever their
+// context: the process is stopped.
 type halting struct {
 	driver.Store
 	stops *int
@@ -62,7 +62,7 @@ func (s halting) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dri
 	return s.Store.Release(ctx, qs)
 }
 
-// So it is with releases. But a store that always hangs ends them.
+// The same holds for releases. But a store that always hangs ends them.
 func TestStoppedWhileItReleases(t *testing.T) {
 	for name, release := range map[string]func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error{
 		"Unlock": func(ctx context.Context, _ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(ctx) },
@@ -82,7 +82,7 @@ func TestStoppedWhileItReleases(t *testing.T) {
 				case ends:
 					mustBeFree(t, store, "r")
 				case err == nil:
-					t.Error("a store that halts has released it")
+					t.Error("a halting store has released the hold")
 				}
 				left = 0
 			})
@@ -90,8 +90,8 @@ func TestStoppedWhileItReleases(t *testing.T) {
 	}
 }
 
-// Locks with a short TTL, which join a wait and leave it, take nothing of the time for which
-// the store is silent.
+// Locks with a short TTL that join and leave a wait do not use up the others' patience with a
+// silent store.
 func TestSilentBesideShortLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {

@@ -18,11 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// swept is a store that notes when it is swept.
+// swept is a store that records the times of its sweeps.
 type swept struct {
 	*memlock.Store
 	traits driver.Traits
-	sweep  func(context.Context, driver.SweepRequest) (driver.SweepResult, error) // nil: the store's
+	sweep  func(context.Context, driver.SweepRequest) (driver.SweepResult, error) // nil: call the store
 
 	mu    sync.Mutex
 	at    []time.Time
@@ -36,7 +36,7 @@ func newSwept() *swept {
 	return s
 }
 
-// times returns when it was swept.
+// times returns the times of the sweeps.
 func (s *swept) times() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,7 @@ func sweepingClient(t *testing.T, s driver.Store, o *holdfast.Options) *holdfast
 	return c
 }
 
-// All Clients of a store together sweep about once an hour, and in the end nothing is
-// left of what was used once.
+// All Clients of a store together sweep about once an hour, and finally no record is left.
 func TestClientsSweepTogether(t *testing.T) {
 	for _, clients := range []int{1, 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestClientsSweepTogether(t *testing.T) {
 			}
 			for _, q := range s.calls {
 				if q != (driver.SweepRequest{Idle: 24 * time.Hour, Most: 1000}) {
-					t.Fatalf("asked for %+v", q)
+					t.Fatalf("the sweep request is %+v", q)
 				}
 			}
 			r, err := s.Store.Sweep(t.Context(), driver.SweepRequest{Idle: 26 * time.Hour})
@@ -101,7 +100,7 @@ func TestClientsSweepTogether(t *testing.T) {
 	}
 }
 
-// Programs that live for seconds sweep together too, though none knows of another.
+// Short-lived programs sweep together too, although they do not know of each other.
 func TestShortLivedClientsSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSwept()
@@ -122,7 +121,7 @@ func TestShortLivedClientsSweep(t *testing.T) {
 	})
 }
 
-// A backlog is swept in pieces, for 10 s at most, and the rest by the next Client.
+// A backlog is swept in pieces, for at most 10 s, and the next Client continues.
 func TestSweepIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSwept()
@@ -158,8 +157,8 @@ func TestSweepIsBounded(t *testing.T) {
 	})
 }
 
-// Sweeping by itself is nobody's business: no failure is told, no trace, and Close
-// waits for none.
+// Background sweeps are invisible: their failures are not reported, they are not traced, and
+// Close does not wait for them.
 func TestSweepDisturbsNobody(t *testing.T) {
 	for name, sweep := range map[string]func(context.Context, driver.SweepRequest) (driver.SweepResult, error){
 		"fails": func(context.Context, driver.SweepRequest) (driver.SweepResult, error) {
@@ -186,7 +185,7 @@ func TestSweepDisturbsNobody(t *testing.T) {
 			time.Sleep(3 * time.Hour)
 			synctest.Wait()
 			if len(s.times()) == 0 {
-				t.Fatal("it did not sweep")
+				t.Fatal("the Client did not sweep")
 			}
 			if got := j.take(); len(got) != 0 {
 				t.Errorf("told of %q", got)
@@ -207,7 +206,7 @@ func TestSweepDisturbsNobody(t *testing.T) {
 	}
 }
 
-// What is held for the next sweep is shown to those who ask for it by name.
+// The hold for the next sweep is listed only if the filter names its resource.
 func TestSweepResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSwept()

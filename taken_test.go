@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A grant whose answer is on its way while ReleaseID or ForceRelease releases it is
-// ended when it is heard of: somebody else may have the resource by then.
+// If ReleaseID or ForceRelease releases a grant whose answer is under way, the hold ends when
+// the answer arrives: another client may have the resource by then.
 func TestTakenOnTheWay(t *testing.T) {
 	for name, test := range map[string]struct {
 		take func(ctx context.Context, c *holdfast.Client) ([]holdfast.Status, error)
@@ -59,7 +59,7 @@ func TestTakenOnTheWay(t *testing.T) {
 	}
 }
 
-// lateList tells of the first list a second late.
+// lateList delays the result of the first list by a second.
 type lateList struct {
 	driver.Store
 	lists *atomic.Int64
@@ -87,8 +87,8 @@ func (l lateList) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.St
 	}
 }
 
-// What was listed is released before the attempt whose answer got lost is repeated: what
-// that is granted is another hold, though its ID is the same.
+// A listed hold is released before the attempt whose answer got lost is repeated: the repeat
+// is granted another hold, although its ID is the same.
 func TestGrantedAgainOnTheWay(t *testing.T) {
 	for name, act := range map[string]func(t *testing.T, c *holdfast.Client) error{
 		"RenewID": func(t *testing.T, c *holdfast.Client) error {
@@ -134,8 +134,8 @@ func TestGrantedAgainOnTheWay(t *testing.T) {
 	}
 }
 
-// A hold without an end whose release gets no answer is released once the store
-// answers, though nobody has a handle of it any more; what another has is left.
+// A hold without an end whose release gets no answer is released when the store answers
+// again, although no caller has it any more. Holds of other clients stay.
 func TestEndlessIsReleasedInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -165,13 +165,13 @@ func TestEndlessIsReleasedInTheEnd(t *testing.T) {
 			mustBeFree(t, store, name)
 			calls := f.Calls(drivertest.Release)
 			if time.Sleep(time.Hour); f.Calls(drivertest.Release) != calls {
-				t.Errorf("%s: it is released again and again", name)
+				t.Errorf("%s: the hold is released again and again", name)
 			}
 		}
 	})
 }
 
-// A program may hold the resource of the sweeps, like any other.
+// A program may hold the resource of the sweeps like any other.
 func TestSweepResourceOfOnesOwn(t *testing.T) {
 	c := newClient(t, memlock.New(nil), nil)
 	h := lock(t, c, driver.SweepResource, &holdfast.LockOptions{LockID: "mine"})
@@ -183,7 +183,7 @@ func TestSweepResourceOfOnesOwn(t *testing.T) {
 	}
 }
 
-// What is told of one hold begins with its grant.
+// The events of a hold begin with its grant.
 func TestForeverIsAcquiredFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -202,7 +202,7 @@ func TestForeverIsAcquiredFirst(t *testing.T) {
 	})
 }
 
-// A hook that ends its goroutine, as t.FailNow does, silences nothing but itself.
+// A function that ends its goroutine, as t.FailNow does, silences nothing but itself.
 func TestHookThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan string, 10)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// journal notes what a Client does, in words.
+// journal records what a Client does, in words.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -30,7 +30,7 @@ func (j *journal) note(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns what was noted since the last take.
+// take returns the records since the last take.
 func (j *journal) take() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -53,7 +53,7 @@ func (j *journal) trace() *holdfast.Trace {
 		}
 		return err.Error()
 	}
-	// Each may use its Hold: none is called with anything locked.
+	// Each function may use its Hold: no mutex is held during the calls.
 	return &holdfast.Trace{
 		AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
 			j.note("attempt %s %v %v: %s", a.Resource, a.Mode, a.Took, outcome(a.Err))
@@ -155,7 +155,7 @@ func TestTrace(t *testing.T) {
 		if err := l.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 			t.Error(err)
 		}
-		check("an unlock of what was lost")
+		check("an unlock of a lost lock")
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// A Trace of which nothing is set, and one with each function alone.
+// A Trace without functions, and with each function alone.
 func TestTraceIsOptional(t *testing.T) {
 	for _, trace := range []*holdfast.Trace{
 		nil, {}, {AttemptStart: func(context.Context, holdfast.AttemptInfo) context.Context { return nil }},
@@ -190,8 +190,8 @@ func TestTraceIsOptional(t *testing.T) {
 	}
 }
 
-// What a Client logs and returns as errors names no comment and no password, and
-// what went wrong can be read from it.
+// The log and the errors of a Client contain no comment and no password, and say what went
+// wrong.
 func TestLogHasNoSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var buf bytes.Buffer
@@ -222,7 +222,7 @@ func TestLogHasNoSecrets(t *testing.T) {
 		for _, bad := range []string{"no-such-scheme://user:hunter2@host", "test-secret://user:hunter2@host:port:%zz", "://hunter2"} {
 			_, err := holdfast.Open(t.Context(), bad, nil)
 			if err == nil {
-				t.Errorf("opened %q", bad)
+				t.Errorf("Open accepted %q", bad)
 			}
 			log.Info("error", "error", err)
 		}
@@ -251,8 +251,8 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// What a caller is told is its own: it may change the holders, whatever others are told,
-// and Trace looks at.
+// A caller's error is its own: it may change the holders, whatever other callers got and the
+// Trace reads.
 func TestErrorsAreNotShared(t *testing.T) {
 	store := memlock.New(nil)
 	look := func(resource string, err error) {
@@ -265,7 +265,7 @@ func TestErrorsAreNotShared(t *testing.T) {
 		}
 		for _, h := range held.Holders {
 			if h.Comment != "" {
-				t.Error("the Trace is told what a caller made of its error")
+				t.Error("the Trace got a caller's change of its error")
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func TestErrorsAreNotShared(t *testing.T) {
 	}
 }
 
-// ClientStart is called by New, also while all other calls wait.
+// New calls ClientStart even while all other calls wait.
 func TestClientStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
@@ -333,7 +333,7 @@ func TestClientStart(t *testing.T) {
 	})
 }
 
-// An attempt that Close cuts off says so.
+// An attempt that Close interrupts has the error ErrClosed.
 func TestTraceAttemptClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal

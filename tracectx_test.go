@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// pathKey is the key of what the Start functions of pathTrace add to their ctx.
+// pathKey is the key of the values that the Start functions of pathTrace add to their ctx.
 type pathKey struct{}
 
 func inPath(ctx context.Context, name string) context.Context {
@@ -22,7 +22,7 @@ func inPath(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, pathKey{}, outer+"/"+name)
 }
 
-// pathTrace notes with what ctx each function is called. Its Start functions derive one.
+// pathTrace records the ctx of each call. Its Start functions derive a ctx.
 func pathTrace(j *journal) *holdfast.Trace {
 	note := func(ctx context.Context, what string) {
 		if ctx.Err() != nil {
@@ -43,8 +43,8 @@ func pathTrace(j *journal) *holdfast.Trace {
 	}
 }
 
-// The ctx of each function comes from its Start function, or from the caller's ctx, even
-// if that has ended.
+// The ctx of each function comes from its Start function or from the caller, even if the
+// caller's ctx has ended.
 func TestTraceContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -59,10 +59,10 @@ func TestTraceContexts(t *testing.T) {
 		synctest.Wait()
 		unlock(t, other)
 		h := (<-first).hold
-		synctest.Wait() // the other is refused; they have one subscription
+		synctest.Wait() // the other is refused; they share a subscription
 		cancel()
 		<-queued
-		time.Sleep(12 * time.Second) // past a renewal
+		time.Sleep(12 * time.Second) // beyond a renewal
 		unlock(t, h)
 		synctest.Wait()
 		want := []string{
@@ -83,7 +83,8 @@ func TestTraceContexts(t *testing.T) {
 	})
 }
 
-// A function whose Start function was left out gets the ctx of the caller.
+// If the call of a Start function was left out, the functions that follow get the ctx of the
+// caller.
 func TestTraceContextWithoutStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -136,7 +137,7 @@ func TestTraces(t *testing.T) {
 	})
 }
 
-// Times are those of what happened, however late the functions are called.
+// The times are the times of the events, however late the functions are called.
 func TestTraceTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -183,8 +184,8 @@ func TestTraceTimes(t *testing.T) {
 	})
 }
 
-// A call that is granted nothing fails once, whatever the reason. One that was granted is
-// no failure.
+// Failed is called once for a call that is granted nothing, whatever the reason, and not for
+// a call that was granted a lock.
 func TestTraceFailed(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -277,14 +278,14 @@ func TestTraceFailed(t *testing.T) {
 				t.Errorf("told of %v", told)
 			case test.want != nil && (len(told) != 1 || !errors.Is(told[0], test.want)):
 				t.Errorf("told of %v, want %v", told, test.want)
-			case asked != test.asked && name != "closed": // before or after
+			case asked != test.asked && name != "closed": // either is possible
 				t.Errorf("asked: %v", asked)
 			}
 		})
 	}
 }
 
-// A renewal that finds its hold gone is told of, before the loss.
+// A renewal that finds its hold gone is reported before the loss.
 func TestTraceRenewedLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -301,7 +302,7 @@ func TestTraceRenewedLost(t *testing.T) {
 			"held r for 10s, alive false: lost",
 		}
 		got := j.take()
-		got[1] = want[1] // it may have been told before
+		got[1] = want[1] // it may have been reported before
 		if !slices.Equal(got, want) {
 			t.Errorf("\n got %q\nwant %q", got, want)
 		}
@@ -327,7 +328,7 @@ func TestLive(t *testing.T) {
 			}
 		}
 		check("kept 28.125s of 30s true", "left 56.25s of 1m0s false")
-		time.Sleep(28 * time.Second) // no renewal gets through
+		time.Sleep(28 * time.Second) // no renewal succeeds
 		check("kept 125ms of 30s true", "left 28.25s of 1m0s false")
 		time.Sleep(time.Second)
 		check("left 27.25s of 1m0s false")
@@ -364,7 +365,7 @@ func TestWaiting(t *testing.T) {
 			}
 		}
 		if len(waiting) != 3 {
-			t.Errorf("%d wait", len(waiting))
+			t.Errorf("Waiting returned %d", len(waiting))
 		}
 		unlock(t, h)
 		for i, w := range waits {

@@ -14,7 +14,7 @@ import (
 func TestS21_ttls(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, test := range []struct {
-		ttl, lives, left time.Duration // left: to the holder, the margin less
+		ttl, lives, left time.Duration // left: for the holder, without the margin
 	}{
 		{0, 30 * time.Second, 28125 * time.Millisecond},
 		{500 * time.Millisecond, 500 * time.Millisecond, 375 * time.Millisecond},
@@ -90,7 +90,7 @@ func TestMargin(t *testing.T) {
 	})
 }
 
-// A hold without an end begins as a finite one, and is looked at every 30 s.
+// A hold without an end begins with a finite TTL, and is checked every 30 s.
 func TestS21_forever(t *testing.T) {
 	forever := &holdfast.LockOptions{TTL: holdfast.Forever}
 	inBubble(t, "is checked", func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestS21_forever(t *testing.T) {
 		h := lock(t, c, "r", forever)
 		time.Sleep(time.Hour)
 		if n := f.Calls(drivertest.Renew); n < 110 || n > 170 {
-			t.Errorf("looked at %d times in an hour", n)
+			t.Errorf("the hold was renewed %d times in an hour", n)
 		}
 		if _, err := d.Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestS21_forever(t *testing.T) {
 			t.Errorf("the holder noticed after %v", took)
 		}
 	})
-	inBubble(t, "does not end while nobody can be asked", func(t *testing.T) {
+	inBubble(t, "does not end in an outage", func(t *testing.T) {
 		store := memlock.New(nil)
 		f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
 			return drivertest.Fault{LoseRequest: c.Op == drivertest.Renew && c.N > 1}
@@ -121,8 +121,8 @@ func TestS21_forever(t *testing.T) {
 		mustBeHeldBy(t, store, h)
 	})
 	inBubble(t, "becomes so later", func(t *testing.T) {
-		// Nobody answers when it is made forever: the keep-alive goes on trying,
-		// and until then it has an end.
+		// The renewal to Forever has no answer: the Client repeats it, and until then the
+		// hold has an end.
 		store := memlock.New(nil)
 		f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{LoseRequest: true}, 1, 2, 3, 4))
 		c := newClient(t, f, nil)
@@ -161,7 +161,7 @@ func TestS21_forever(t *testing.T) {
 		time.Sleep(10 * time.Hour)
 		alive(t, h)
 		if f.Calls(drivertest.Renew) != calls {
-			t.Error("renewed without being asked")
+			t.Error("the hold was renewed despite NoKeepAlive")
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// mustBeUnknown fails unless the error says that the wait ended with its ctx, and
-// all of what, but neither that anybody holds the resource.
+// mustBeUnknown fails unless err says that the wait ended with its ctx, and matches all of
+// what, but not ErrHeld.
 func mustBeUnknown(t *testing.T, err error, what ...error) {
 	t.Helper()
 	if errors.Is(err, holdfast.ErrHeld) {
@@ -26,8 +26,8 @@ func mustBeUnknown(t *testing.T, err error, what ...error) {
 	}
 }
 
-// A wait ends with ErrHeld only if the last answer in the queue was a refusal, to
-// this acquirer or to those before it.
+// The error of a wait matches ErrHeld only if the last answer in the queue, to this acquirer
+// or one before it, was a refusal.
 func TestUnknownIsNotHeld(t *testing.T) {
 	hang := func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }
 	lose := func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }
@@ -35,7 +35,7 @@ func TestUnknownIsNotHeld(t *testing.T) {
 		fault func() drivertest.Fault
 		well  int           // acquires before the fault
 		wait  time.Duration // of each acquirer
-		last  []error       // what is heard
+		last  []error       // the expected errors of the last attempt
 	}{
 		"nothing heard":                {hang, 0, 5 * time.Second, nil},
 		"no answer":                    {lose, 0, 5 * time.Second, []error{drivertest.ErrFault}},
@@ -94,7 +94,7 @@ func TestUnknownIsNotHeld(t *testing.T) {
 	})
 }
 
-// Those in line bear the silence of a store together, not one after the other.
+// The waiters of a line wait for a silent store together, not one after the other.
 func TestLineGivesUpTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := drivertest.Fault{HoldRequest: make(chan struct{})}
@@ -112,7 +112,7 @@ func TestLineGivesUpTogether(t *testing.T) {
 			if r.err == nil || errors.Is(r.err, holdfast.ErrHeld) {
 				t.Fatalf("acquirer %d: %v", i, r.err)
 			}
-			// The first silence is noted after the 10 s of an attempt.
+			// The first failure comes after the 10 s of an attempt.
 			if took := r.at.Sub(began); took < 40*time.Second || took > 55*time.Second {
 				t.Errorf("acquirer %d gave up after %v, want about 40 s", i, took)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// cutOff lets nothing through but acquires while down says so.
+// cutOff lets only acquires through while down is set.
 func cutOff(down *atomic.Bool, fault drivertest.Fault) rule {
 	return func(c drivertest.Call) drivertest.Fault {
 		if c.Op != drivertest.Acquire && down.Load() {
@@ -25,7 +25,7 @@ func cutOff(down *atomic.Bool, fault drivertest.Fault) rule {
 	}
 }
 
-// Unlock of what is lost waits for nobody, though the store may have it yet: that is
+// Unlock of a lost hold does not wait, even if the store may still have the hold, which is
 // released as soon as the store answers.
 func TestUnlockOfTheLost(t *testing.T) {
 	const takeover = time.Minute
@@ -35,7 +35,7 @@ func TestUnlockOfTheLost(t *testing.T) {
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			if fault.HoldRequest != nil {
-				fault.HoldRequest = make(chan struct{}) // of this bubble
+				fault.HoldRequest = make(chan struct{}) // made within this bubble
 			}
 			var down atomic.Bool
 			store := memlock.New(nil)
@@ -73,8 +73,8 @@ func TestUnlockOfTheLost(t *testing.T) {
 	}
 }
 
-// A hold whose time is over is lost, even if no timer has fired yet: not all of what
-// was done ran under the lock.
+// A hold that has passed its deadline is lost even if no timer has fired yet: not all of the
+// work ran under the lock.
 func TestUnlockAfterTheEnd(t *testing.T) {
 	for name, unlock := range map[string]func(context.Context, *holdfast.Client, func()) error{
 		"Unlock": func(ctx context.Context, c *holdfast.Client, work func()) error {
@@ -115,8 +115,8 @@ func TestUnlockAfterTheEnd(t *testing.T) {
 	}
 }
 
-// refusing is a store that returns ErrLost for each renewal and yet has the hold,
-// like a store that was restored from a backup.
+// refusing is a store that returns ErrLost for each renewal and still has the hold, like a
+// store that was restored from a backup.
 type refusing struct{ driver.Store }
 
 func (refusing) Renew(_ context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
@@ -127,7 +127,7 @@ func (refusing) Renew(_ context.Context, qs []driver.RenewRequest) ([]driver.Ren
 	return rs, nil
 }
 
-// What is lost without being at its end does not stay in the store either.
+// A hold that is lost before its end does not stay in the store either.
 func TestUnlockOfTheRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -150,7 +150,7 @@ func TestUnlockOfTheRefused(t *testing.T) {
 	})
 }
 
-// Close does not wait long for what is lost and ends by itself.
+// Close does not wait long for a lost hold that expires.
 func TestCloseAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -172,7 +172,7 @@ func TestCloseAfterALoss(t *testing.T) {
 	})
 }
 
-// To a release of what another program has retaken, the answer is an answer.
+// The answer to the release of a hold that another program has retaken is definite.
 func TestCleanUpOfTheRetaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -188,7 +188,7 @@ func TestCleanUpOfTheRetaken(t *testing.T) {
 		n := f.Calls(drivertest.Release)
 		time.Sleep(time.Hour)
 		if more := f.Calls(drivertest.Release) - n; more != 0 {
-			t.Errorf("%d releases after it was answered", more)
+			t.Errorf("%d releases after the answer", more)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// watching is a store whose Watch the test replaces.
+// watching is a store with a Watch of the test.
 type watching struct {
 	*memlock.Store
 	watch func(ctx context.Context, resource string) (<-chan struct{}, error)
@@ -27,8 +27,8 @@ func (w watching) Watch(ctx context.Context, resource string) (<-chan struct{}, 
 	return w.watch(ctx, resource)
 }
 
-// A release between the try and the moment when the subscription is effective
-// gives no signal: the try after it must find out.
+// A release between the first attempt and the start of the subscription gives no signal: the
+// attempt after it must notice the release.
 func TestS28_no_lost_wakeup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -46,7 +46,7 @@ func TestS28_no_lost_wakeup(t *testing.T) {
 	})
 }
 
-// However many are refused, nobody is woken by it.
+// Refusals wake nobody, however many there are.
 func TestS28a_refused_do_not_wake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -75,21 +75,21 @@ func TestS28a_refused_do_not_wake(t *testing.T) {
 		if len(signals) != 0 {
 			t.Error("a refusal was signalled")
 		}
-		// Each waiter looks once a second at most, and twice as it begins.
+		// Each waiter asks at most once a second, and twice at the beginning.
 		if n := f.Calls(drivertest.Acquire); n > clients*(10+2+60) {
 			t.Errorf("%d acquires of %d waiters in a minute", n, clients)
 		}
 	})
 }
 
-// A stream of notifications that is cut, late or not available costs at most one
+// A stream of signals that breaks, is late or does not work delays a waiter by at most one
 // back-off.
 func TestS29_stream_cut(t *testing.T) {
-	const poll, lull, hang = 750 * time.Millisecond, 15 * time.Second, 3 * time.Second // at the most
+	const poll, lull, hang = 750 * time.Millisecond, 15 * time.Second, 3 * time.Second // at most
 	for name, test := range map[string]struct {
 		fault func() drivertest.Fault
-		most  time.Duration // that a release goes unnoticed
-		calls int           // of Watch, 0: any number
+		most  time.Duration // how long a release may go unnoticed
+		calls int           // of Watch; 0: any number
 		deaf  time.Duration // how long it keeps the waiter from looking at the time
 	}{
 		"well":        {func() drivertest.Fault { return drivertest.Fault{} }, 0, 1, 0},
@@ -124,7 +124,7 @@ func TestS29_stream_cut(t *testing.T) {
 					}
 				})
 			}
-			// The holder's end is known beforehand and needs no signal.
+			// The waiter knows when the hold expires and needs no signal.
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
 				f := faulty(t, store, each(drivertest.Watch, test.fault))
@@ -133,14 +133,14 @@ func TestS29_stream_cut(t *testing.T) {
 				began := time.Now()
 				lock(t, c, "r", nil)
 				if took := time.Since(began); took > 10*time.Second+2*time.Millisecond+test.deaf {
-					t.Errorf("granted after %v, the holder's end was after 10 s", took)
+					t.Errorf("granted after %v, but the hold expired after 10 s", took)
 				}
 			})
 		})
 	}
 }
 
-// A store that cannot watch at all.
+// A store that cannot watch.
 func TestWaitWithoutWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -157,7 +157,7 @@ func TestWaitWithoutWatcher(t *testing.T) {
 	})
 }
 
-// Those who wait in one process cost the store as much as one.
+// All waiters of one process cost the store as much as one.
 func TestS30_thousand_waiters(t *testing.T) {
 	perHandOver := func(waiters int) (calls int) {
 		synctest.Test(t, func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestS30_thousand_waiters(t *testing.T) {
 		})
 		return calls
 	}
-	// Try, subscribe, try again, be granted, release; and at times the news of a
-	// release comes twice, from the store and from within.
+	// One attempt before and one after the subscription, the grant and the release. Sometimes
+	// a release is signalled twice, by the store and by the Client.
 	if few, many := perHandOver(10), perHandOver(1000); few > 6 || many > 6 {
 		t.Errorf("a hand-over takes %d calls of the store with 10 waiters, %d with 1,000; want at most 6", few, many)
 	}
@@ -231,7 +231,7 @@ func TestS31_waiter_times_out(t *testing.T) {
 			t.Fatal(r)
 		}
 		if n := f.Calls(drivertest.Acquire) - calls; n > 5 {
-			t.Errorf("%d acquires for two grants", n)
+			t.Errorf("the Client sent %d acquires for two grants", n)
 		}
 	})
 	for name, fault := range map[string]func() drivertest.Fault{
@@ -268,7 +268,7 @@ func TestS31_waiter_times_out(t *testing.T) {
 		})
 	}
 	t.Run("as its turn comes", func(t *testing.T) {
-		// Nothing was asked yet, but it was a wait all the same.
+		// Nothing was sent yet, but it was a wait all the same.
 		for range 50 {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
@@ -313,12 +313,12 @@ func TestS31_waiter_times_out(t *testing.T) {
 		}
 		<-others[0]
 		if held := heldError(t, (<-others[1]).err); held.BySelf {
-			t.Errorf("told of an own hold that is the other's: %+v", held)
+			t.Errorf("Lock took the other's hold for its own: %+v", held)
 		}
 	})
 }
 
-// A plain refusal has no cause, and nothing that looks like the end of a ctx.
+// A plain refusal has no cause and does not match the error of a ctx.
 func TestHeldIsNotAnEndOfCtx(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, memlock.New(nil), nil)
@@ -330,7 +330,7 @@ func TestHeldIsNotAnEndOfCtx(t *testing.T) {
 	})
 }
 
-// First come, first served, whatever the mode.
+// Waiters are served in the order of their arrival, whatever their modes.
 func TestLineIsFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -364,7 +364,7 @@ func TestLineIsFIFO(t *testing.T) {
 		unlock(t, h)
 		all.Wait()
 		want := []string{"0 exclusive", "1 shared", "2 shared", "3 exclusive", "4 shared", "5 exclusive"}
-		slices.Sort(order[1:3]) // granted together
+		slices.Sort(order[1:3]) // they are granted together
 		if !slices.Equal(order, want) {
 			t.Errorf("granted in the order %v", order)
 		}
@@ -396,7 +396,7 @@ func TestTryPassesTheLine(t *testing.T) {
 		_, err = c.TryLock(ctx, "r", nil)
 		mustBeHeld(t, err)
 		if time.Since(began) != 0 || len(writer) != 0 || len(reader) != 0 {
-			t.Error("the try waited, or those in line did not")
+			t.Error("TryLock waited, or Lock did not")
 		}
 		cancel()
 		<-writer
@@ -404,8 +404,8 @@ func TestTryPassesTheLine(t *testing.T) {
 	})
 }
 
-// A group of goroutines that wait for one resource and go away in every order
-// leave nothing behind that the next would stumble over.
+// Goroutines that wait for one resource and leave in any order leave nothing behind that
+// affects later waiters.
 func TestLineUnderChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -435,7 +435,7 @@ func TestLineUnderChurn(t *testing.T) {
 				mu.Lock()
 				inside[resource]++
 				if inside[resource] != 1 {
-					t.Errorf("%d inside", inside[resource])
+					t.Errorf("%d goroutines hold the lock", inside[resource])
 				}
 				mu.Unlock()
 				time.Sleep(10 * time.Millisecond)
@@ -457,7 +457,7 @@ func TestLineUnderChurn(t *testing.T) {
 	})
 }
 
-// mustBeHeldOrDead accepts what a Lock may end with when its ctx ends.
+// mustBeHeldOrDead accepts the errors of a Lock whose ctx has ended.
 func mustBeHeldOrDead(t *testing.T, err error) *holdfast.HeldError {
 	t.Helper()
 	var held *holdfast.HeldError
@@ -467,7 +467,7 @@ func mustBeHeldOrDead(t *testing.T, err error) *holdfast.HeldError {
 	return held
 }
 
-// An invitation is not lost with the one who gets it as its ctx ends.
+// An invitation is not lost if the ctx of its waiter ends at the same moment.
 func TestInvitationAsCtxEnds(t *testing.T) {
 	for i := range 50 {
 		inBubble(t, fmt.Sprint(i), func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A holder learns of waiters by its renewals: those of a hold without an end too, and its
-// own if the Client makes none.
+// A holder learns of waiters through renewals: also renewals of a hold without an end, and calls
+// of Renew if the Client does not renew the hold.
 func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)

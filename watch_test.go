@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A Watch that does not heed its ctx keeps nobody waiting: neither beyond the end of
-// his own ctx, nor beyond the holder's end. While one hangs, no other begins.
+// A Watch that ignores its ctx delays nobody: neither beyond the end of the caller's ctx nor
+// beyond the expiry of the hold. While one hangs, no other begins.
 func TestWatchThatIsDeaf(t *testing.T) {
 	deaf := func(t *testing.T) (*memlock.Store, *holdfast.Client, *atomic.Int32) {
 		store, fixed, calls := memlock.New(nil), make(chan struct{}), new(atomic.Int32)
@@ -23,7 +23,7 @@ func TestWatchThatIsDeaf(t *testing.T) {
 			return nil, errors.New("not subscribed")
 		}}, nil)
 		t.Cleanup(func() {
-			_ = c.Close() // it says that a call of the store goes on
+			_ = c.Close() // it returns that a call of the store is still running
 			close(fixed)
 		})
 		return store, c, calls
@@ -49,7 +49,7 @@ func TestWatchThatIsDeaf(t *testing.T) {
 		store, c, _ := deaf(t)
 		h := lock(t, newClient(t, store, nil), "r", nil)
 		got := locking(t.Context(), c, "r", nil)
-		time.Sleep(1500 * time.Millisecond) // and not as it takes a place
+		time.Sleep(1500 * time.Millisecond) // and not when it takes a place
 		at := time.Now()
 		unlock(t, h)
 		if r := <-got; r.err != nil || r.at.Sub(at) > 4*time.Second {
@@ -63,7 +63,7 @@ func TestWatchThatIsDeaf(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		if err := c.Close(); err == nil {
-			t.Error("Close does not say that a call of the store goes on")
+			t.Error("Close does not return that a call of the store is still running")
 		}
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("Close took %v", took)
