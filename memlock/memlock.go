@@ -1,8 +1,8 @@
-// Package memlock keeps locks in the memory of one process: for tests, and for
-// programs that use the same locks among their goroutines as among machines.
+// Package memlock keeps locks in the memory of one process: for tests, and for programs
+// whose goroutines share locks as machines otherwise do.
 //
-// Importing it registers the URL scheme "memory": each Open of "memory:" is a
-// store of its own.
+// Importing it registers the URL scheme "memory". Each Open of "memory:" makes a new,
+// empty store.
 package memlock
 
 import (
@@ -24,11 +24,11 @@ func init() {
 	})
 }
 
-// Options change what New makes. The zero value is the default.
+// Options are the optional settings of New. The zero value has the defaults.
 type Options struct {
-	// Now is the store's clock. If it goes back, holds last longer; tokens still
-	// rise. Default: the time of the process's start and the monotonic clock since,
-	// which no change of the machine's clock moves.
+	// Now is the store's clock. If it goes back, holds last longer; tokens still rise.
+	// Default: the time when the process started plus the monotonic time since, so that
+	// setting the machine's clock has no effect.
 	Now func() time.Time
 }
 
@@ -52,7 +52,7 @@ func newBackend(opts *Options) *backend {
 	return b
 }
 
-// Traits of every store in memory.
+// Traits returns the traits of every store in memory.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "memory", Reach: driver.Process, ServerClock: true, Notifies: true, Queue: true,
@@ -60,18 +60,17 @@ func Traits() driver.Traits {
 	}
 }
 
-// backend implements base.Backend and driver.Watcher. Its lock is a mutex, which is
-// held only while some changes are made. So waiting for it needs no ctx, and renewals
-// need not go first.
+// backend implements base.Backend and driver.Watcher. Its mutex is held only while a few
+// records change, so callers wait for it without a ctx and renewals need no priority.
 type backend struct {
 	now func() model.Time
 	hub wake.Hub
 
 	mu      sync.Mutex
 	records map[string]*entry
-	held    *entry // the ring of those with holds or waiters
-	idle    *entry // the ring of those without, the longest idle first
-	floor   uint64 // of the records that were deleted
+	held    *entry // the ring of records with holds or waiters
+	idle    *entry // the ring of the other records, the longest idle first
+	floor   uint64 // the highest floor of the deleted records
 }
 
 // Update implements base.Backend.
@@ -153,8 +152,8 @@ func (b *backend) Scan(ctx context.Context, resource string) iter.Seq2[base.Entr
 	}
 }
 
-// Due implements base.Backend. It goes through all records with holds or waiters, and through
-// the idle ones up to the first that is not due.
+// Due implements base.Backend. It visits all records with holds or waiters, and the idle
+// ones up to the first that is not due.
 func (b *backend) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, name := range b.due(idle) {
