@@ -1,8 +1,8 @@
--- acquire.lua decides the acquires that fast.lua does not grant. All refusals come from it:
--- it replies the record, of which operations.go makes the error.
+-- acquire.lua decides the acquires that fast.lua does not grant, including all refusals.
+-- A refusal is the record as a reply, from which operations.go makes the error.
 
--- The operations, by their letters. Each takes the record of its key and its request, and
--- returns its reply. It notes in the record whether that has changed.
+-- The operations, by their letters. Each takes the record of its key and its request,
+-- returns its reply, and notes in the record whether it has changed.
 local operations = {}
 
 -- Describes a record: the time, the record, and the limits of its holds.
@@ -10,7 +10,7 @@ local function describe(r)
   return { now, parts_of(r) }
 end
 
--- Counts a hold that blocks. All that are shared have the same limit.
+-- Counts a hold that blocks. All shared holds of a record have the same limit.
 local function count(r, h)
   r.count = r.count + 1
   r.exclusive = r.exclusive or h[MODE] == 0
@@ -29,8 +29,8 @@ local function count_all(r)
   end
 end
 
--- Describes a record with places: also the position of a request in the queue, how many
--- wait, and some of them.
+-- Describes a record with places: also the position of a request in the queue, the number
+-- of waiters, and the first of their places.
 local function describe_queue(r, position, places, most)
   local reply = describe(r)
   if #r.places > 0 then
@@ -39,12 +39,12 @@ local function describe_queue(r, position, places, most)
   return reply
 end
 
--- Adds a hold if the holds that block leave room for it, and for those that the waiters
--- ahead will have. A hold of the same lock ID never does. The reply is the token. A refusal
--- is the description of the record, with the first places ahead.
+-- Adds a hold if there is room for it beside the holds that block and the holds that the
+-- waiters ahead will get. A lock ID that already has a hold is refused. The reply is the
+-- token. A refusal is the description of the record, with the first places ahead.
 --
--- A repeat finds its own hold. The reply is the description, with 1 added, and the record
--- is written unchanged: the first reply may have been lost because no replica had it.
+-- A repeat finds its own hold. The reply is the description, with 1 added. The record is
+-- written again, unchanged: the first reply may have been lost because no replica had it.
 function operations.A(r, q)
   local limit, queued = sub(q, 34, 49) + 0, byte(q) == QUEUED
   local mine = decode_hold(sub(q, queued and 107 or 50), 0, now)

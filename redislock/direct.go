@@ -8,17 +8,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// direct is a connection for one caller at a time, on which the caller itself sends.
-// go-redis waits for a reply until its own time-out, even after the context has ended.
-// Therefore other callers leave their calls to a goroutine; but to wake it and to be woken
-// by it takes longer than a request to a server on the same machine. Here the connection
-// is closed when the context ends.
+// direct is a connection that one caller at a time uses from its own goroutine. go-redis
+// waits for a reply until its own time-out, even after the context has ended. Therefore
+// calls normally go through a goroutine of the pipeline; but waking that goroutine and
+// being woken by it takes longer than a request to a server on the same machine. Here the
+// connection is closed when the context ends.
 type direct struct {
 	client *redis.Client // with one connection
 	use    sync.Mutex    // held by the caller
 
 	mu      sync.Mutex
-	caller  *caller         // the one that uses the connection, or nil
+	caller  *caller         // the caller that uses the connection, or nil
 	sending context.Context // for go-redis; ends when the caller leaves
 	leave   context.CancelFunc
 	conns   []net.Conn // the last few: go-redis may open one after its caller has left

@@ -13,13 +13,13 @@ import (
 )
 
 // lasting lists prefixes of errors that persist until somebody fixes the cause, each with
-// its explanation. The request was not applied. Redis says each of them of one cause alone,
-// except that a Cluster answers MOVED, too, to a client that follows it, while slots move.
+// its explanation. The request was not applied. Each prefix has one cause, except MOVED:
+// a Cluster sends it also to a client that follows redirections, while slots move.
 //
-// Not among them, because they pass by themselves: OOM, as keys expire and buffers empty;
-// MISCONF, with the next snapshot that succeeds; and all that a server says that starts,
-// fails over, or has too many clients: LOADING, READONLY, MASTERDOWN, CLUSTERDOWN, TRYAGAIN,
-// NOREPLICAS, BUSY, "max number of clients reached".
+// Not listed are errors that pass by themselves: OOM, as keys expire and buffers empty;
+// MISCONF, with the next snapshot that succeeds; and the errors of a server that starts,
+// fails over, or has too many clients: LOADING, READONLY, MASTERDOWN, CLUSTERDOWN,
+// TRYAGAIN, NOREPLICAS, BUSY, "max number of clients reached".
 var lasting = []struct{ prefix, why string }{
 	{"NOAUTH", "the server requires a password"},
 	{"WRONGPASS", "the server refuses user or password"},
@@ -37,7 +37,8 @@ const (
 	inCluster  = "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"
 )
 
-// passing lists prefixes of errors that may pass by themselves, with what to do if not.
+// passing lists prefixes of errors that may pass by themselves, with what to do
+// otherwise.
 var passing = []struct{ prefix, why string }{
 	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
 	{"MISCONF", "the server refuses to write, because it cannot save its data: check its disk"},
@@ -49,8 +50,8 @@ var inScript = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 const lacksRight = "the user lacks a right that the store needs: docs/redis.md lists them"
 
-// wrap names the store. Lasting errors become driver.ErrUnusable; the outcome of all
-// others is unknown.
+// wrap adds the name of the store to an error. Lasting errors become driver.ErrUnusable.
+// All other errors mean that the outcome is unknown.
 func (s *Store) wrap(err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
@@ -84,8 +85,8 @@ func unusable(why string, err error) error {
 	return fmt.Errorf("%w: redis: %s: %w", driver.ErrUnusable, why, err)
 }
 
-// explain is like wrap, but returns driver.ErrDamaged if the record caused the script's
-// error.
+// explain is like wrap, but returns driver.ErrDamaged if a damaged record caused the
+// script's error.
 func (s *Store) explain(resource string, err error) error {
 	if isDamage(err) {
 		return damaged(resource, err)
@@ -93,8 +94,8 @@ func (s *Store) explain(resource string, err error) error {
 	return s.wrap(err)
 }
 
-// isDamage reports whether the script could not decode the record, or could not compute
-// with its values. In both cases it has written nothing.
+// isDamage reports whether the script could not decode the record or calculate with its
+// values. In both cases it has written nothing.
 func isDamage(err error) bool {
 	text := err.Error()
 	for _, part := range []string{"DAMAGED ", "WRONGTYPE ", "attempt to ", "Bad data format", "Missing bytes"} {

@@ -12,23 +12,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// maxKeys is the largest number of keys that share a run of the script. The server does
-// nothing else during the run, usually for about half a millisecond.
+// maxKeys is the largest number of keys in a run of the script. A run of that size takes
+// about half a millisecond, during which the server does nothing else.
 const maxKeys = 100
 
-// run is a run of the script.
+// run is one execution of the script.
 type run struct {
 	calls []*call
 	cmd   *redis.Cmd
 }
 
 // exec performs the calls of a batch on one server, usually in one round trip, and on
-// other servers if that does not have the keys. No caller's context ends it, only the
-// time-outs of the client.
+// other servers for keys that have moved there. Only the time-outs of the client end it,
+// not the contexts of the callers.
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	runs := s.runs(batch)
 	s.send(ctx, client, runs, "EVALSHA", scriptSHA())
-	var again []*run // that the server did not run
+	var again []*run // runs that the server did not execute
 	for _, r := range runs {
 		switch err := r.cmd.Err(); {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
@@ -67,9 +67,9 @@ func (s *Store) runs(calls []*call) (all []*run) {
 	return all
 }
 
-// send sends the runs on one connection. If Options.Replicas is set and one of the runs may
-// grant or renew a hold, it also sends WAIT, and sets the error of those calls unless
-// enough replicas confirm them.
+// send sends the runs on one connection. If Options.Replicas is set and a run may grant
+// or renew a hold, it also sends WAIT, and sets the error of such calls unless enough
+// replicas confirm.
 func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*run, command, script string) {
 	waitReplicas := false
 	for _, r := range runs {
@@ -110,13 +110,14 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*
 	}
 }
 
-// grants reports whether the call is an acquire or a renewal, which may wait for replicas.
+// grants reports whether the call is an acquire or a renewal, which may have to wait for
+// replicas.
 func (c *call) grants() bool {
 	return c.request[0] == acquire || c.request[0] == enqueue || c.request[0] == renew
 }
 
 // granted reports whether the call granted or renewed a hold, which must be on the
-// replicas. Refusals, losses and places in the queue need not be there. A record in the
+// replicas. Refusals, losses and places in the queue need not be there. A record as the
 // reply to an acquire is a refusal, unless it says that a repeat wrote its hold again.
 func (c *call) granted() bool {
 	if c.err != nil || !c.grants() || c.reply == int64(0) {
@@ -126,7 +127,7 @@ func (c *call) granted() bool {
 	return !ok || c.request[0] == renew || len(record) == 4
 }
 
-// command returns the command of a run, which has the name or the text of the script.
+// command returns the command that runs the script, called by name or sent as text.
 func (s *Store) command(ctx context.Context, r *run, command, script string) *redis.Cmd {
 	args := make([]any, 0, 4+2*len(r.calls))
 	args = append(args, command, script, len(r.calls))
@@ -141,15 +142,15 @@ func (s *Store) command(ctx context.Context, r *run, command, script string) *re
 }
 
 // once is a command that go-redis does not send again when a connection breaks. A second
-// one could arrive after the clean-up of a caller that has left, could find that the hold
-// that the first one renewed has ended, or, without a hold ID, could meet another hold.
-// The Client knows its request, and repeats it.
+// request could arrive after the clean-up of a caller that has left. It could find that
+// the hold that the first one renewed has ended, or, without a hold ID, change another
+// hold. The Client repeats its requests itself.
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-// settle gives each call its reply. A reply that is a text is an error.
+// settle gives each call its reply. A text in place of a reply is an error.
 func (r *run) settle() {
 	reply, err := r.cmd.Result()
 	err = foreign.Error(context.Background(), err) // no caller's ctx ends a run
@@ -171,8 +172,8 @@ func (r *run) settle() {
 	}
 }
 
-// redirect performs the call on the server that has the key now: its slot has moved, or
-// is about to. The first server did not run the script.
+// redirect performs the call on the server that has the key now: the slot has moved or is
+// moving. The first server did not run the script.
 func (s *Store) redirect(ctx context.Context, c *call) {
 	s.cluster.ReloadState(ctx)
 	r := &run{calls: []*call{c}}

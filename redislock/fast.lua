@@ -1,13 +1,13 @@
--- fast.lua decides most operations by a few comparisons: the acquire of a free resource,
--- the release of its only hold, if that has not changed since its grant, and the look at a
--- resource that is idle. All refusals come from acquire.lua.
+-- fast.lua decides most operations by a few comparisons: it acquires a free resource,
+-- releases the only hold of a resource if the hold has not changed since its grant, and
+-- reads an idle resource. It refuses nothing; acquire.lua does.
 --
--- The files after this one decide all other operations. They would decide those here in the
--- same way, but take a server three times as long.
+-- The files after this one decide all other operations. They would decide these
+-- operations in the same way, but with three times the work for the server.
 --
 -- The script performs any number of operations. KEYS has the key of each. ARGV[1] has the
--- retention and the command that publishes; the arguments after it are the requests, in the
--- order of their keys. record.lua describes requests and keys.
+-- retention and the name of the command that publishes. The other arguments are the
+-- requests, in the order of their keys. record.lua describes requests and keys.
 local ACQUIRE, QUEUED, RELEASE, LOOK = 65, 81, 82, 76 -- A, Q, R and L, the first byte of a request
 local IDLE, FRESH = 73, 70      -- I and F, the first byte of a key
 local NONE, LAST = '0000000000000000', '9007199254740992' -- 0 and 2^53
@@ -19,9 +19,10 @@ local replies, undecided, unfinished = {}, {}, false
 local primary -- a table once the server has not refused a write
 for i = 1, #KEYS do
   local key, q, done, reply = KEYS[i], ARGV[i + 1], nil, nil
-  -- The operations on a key keep their order: none is decided here after an undecided one.
+  -- Operations on one key keep their order: after an undecided one, no other is decided
+  -- here.
   local operation, first = unfinished and undecided[key] and 0 or byte(q), sub(q, 2, 17)
-  -- Acquire: grants a resource that nobody holds, and for which nobody waits.
+  -- Acquire: grants a resource without holds and waiters.
   local hold = operation == ACQUIRE and 50 or operation == QUEUED and 107
   if hold and first ~= NONE then
     local raw = call('GET', key)
@@ -35,7 +36,7 @@ for i = 1, #KEYS do
       end
     end
     reply = done and done.err or now -- a text is an error
-  -- Release: removes the only hold of a resource, if that has not changed since its grant.
+  -- Release: removes the only hold of a resource if it has not changed since its grant.
   elseif operation == RELEASE and first == NONE then
     local raw, mine = call('GET', key), sub(q, 18)
     if raw and #raw > 33 and byte(raw) == FRESH and sub(raw, 18, 17 + #mine) == mine and tonumber(sub(raw, 2, 17)) then
@@ -47,15 +48,15 @@ for i = 1, #KEYS do
       end
     end
     reply = 1
-  -- Look: the reply says by the time alone that nobody holds or waits. A list asks for each
+  -- Read: replies only the time if nobody holds the resource or waits. A list reads every
   -- key, and most are idle.
   elseif operation == LOOK then
     local raw = call('GET', key)
     local sound = raw and #raw == 33 and string.find(raw, '^I%d+$')
     if sound and sub(raw, 2, 17) > NONE and sub(raw, 2, 17) <= LAST and sub(raw, 18) < LAST then
       if not primary then
-        -- It changes nothing, and a replica refuses it, as refuse_replicas says. One is enough
-        -- for a run.
+        -- A replica refuses this write, which changes nothing, see refuse_replicas. One
+        -- such write is enough for a run.
         local refused = call('SET', key, '', 'NX')
         primary = not (refused and refused.err) and {} or nil
       end

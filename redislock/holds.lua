@@ -1,6 +1,6 @@
--- holds.lua renews, releases and sweeps holds, and reads them.
+-- holds.lua renews, releases and sweeps holds, and reads records.
 
--- Returns the hold whose name a request has, or nil, and what follows the name. A lock ID
+-- Returns the hold that a request names, or nil, and the rest of the request. A lock ID
 -- has one hold at most.
 local function find(r, q)
   local token, id, rest = sub(q, 18, 33) + 0, sub(q, 34, 57), 62 + sub(q, 58, 61)
@@ -12,8 +12,8 @@ local function find(r, q)
 end
 
 -- Renews a live hold. Its end never moves back. The reply is the time left in µs, -1 if
--- the hold has no end, or 0 if there is no such hold. If others wait, it is an array of
--- that and their number.
+-- the hold has no end, or 0 if there is no such hold. If there are waiters, it is an
+-- array of the time and their number.
 function operations.N(r, q)
   local h = find(r, q)
   if not h or h[RELEASED] > 0 or now >= h[END] then
@@ -25,8 +25,8 @@ function operations.N(r, q)
   return #r.places > 0 and { left, #r.places } or left
 end
 
--- Takes a place out of the queue. It wakes the waiters if they waited for it, and for no
--- exclusive hold.
+-- Takes a place out of the queue. It wakes the waiters if the place was fair, so that
+-- others may have waited behind it, and no exclusive hold blocks them anyway.
 local function give_up(r, id)
   local p = leave(r, id)
   if not p then
@@ -41,9 +41,9 @@ local function give_up(r, id)
   r.freed = r.freed or p[FAIR] == 1
 end
 
--- Removes a hold, or lets it end after a while, and wakes the waiters. The reply is 1 if
--- the hold was there, else 0. With a place, it takes that out of the queue, and without a
--- hold ID it does only that.
+-- Removes a hold, or ends it after a while, and wakes the waiters. The reply is 1 if the
+-- hold was there, else 0. If the request names a place, that leaves the queue, too.
+-- Without a hold ID such a request changes nothing else.
 function operations.R(r, q)
   local h, place = find(r, q)
   if place ~= '' then
@@ -66,7 +66,7 @@ function operations.R(r, q)
 end
 
 -- Drops the holds that no longer block, and wakes the waiters. The reply is the number of
--- these holds.
+-- dropped holds.
 function operations.S(r)
   local dropped = 0
   for lock, h in pairs(r.holds) do

@@ -49,7 +49,7 @@ func (s *Store) Init(ctx context.Context) error {
 	return s.chooseWakeUps(ctx)
 }
 
-// check returns an error if the options are invalid, alone or with this client.
+// check returns an error if the options are invalid by themselves or for this client.
 func (s *Store) check() error {
 	var read time.Duration
 	switch c := s.client.(type) {
@@ -73,13 +73,13 @@ func (o Options) check() error {
 		return fmt.Errorf("%w: key retention %v is more than 100 years", driver.ErrInvalid, o.KeyRetention)
 	case o.Replicas < 0:
 		return fmt.Errorf("%w: %d replicas to wait for", driver.ErrInvalid, o.Replicas)
-	case o.ReplicaTimeout < time.Millisecond: // WAIT takes 0 ms for no time-out at all
+	case o.ReplicaTimeout < time.Millisecond: // WAIT takes 0 ms for no time-out
 		return fmt.Errorf("%w: a time-out of %v for replicas is below 1ms", driver.ErrInvalid, o.ReplicaTimeout)
 	}
 	return nil
 }
 
-// servers returns all servers that have keys.
+// servers returns all servers with keys.
 func (s *Store) servers(ctx context.Context) ([]redis.UniversalClient, error) {
 	if s.cluster == nil {
 		return []redis.UniversalClient{s.client}, nil
@@ -111,7 +111,7 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// checkServer refuses a server whose INFO shows that it is unfit for locks.
+// checkServer returns an error if INFO shows that the server must not be used for locks.
 func (s *Store) checkServer(info map[string]string) error {
 	var major, minor int
 	_, _ = fmt.Sscanf(info["redis_version"], "%d.%d", &major, &minor) // 0.0 is too old
@@ -133,16 +133,15 @@ func (s *Store) checkServer(info map[string]string) error {
 	return nil
 }
 
-// syncs reports whether the server answers a write only when it is on disk. It returns
-// false if the user has no right to read that setting.
+// syncs reports whether the server answers a write only after it is on disk. It returns
+// false if the user may not read that setting.
 func syncs(ctx context.Context, server redis.UniversalClient) bool {
 	config, err := within(ctx, func() (map[string]string, error) { return server.ConfigGet(ctx, "appendfsync").Result() })
 	return err == nil && config["appendfsync"] == "always"
 }
 
-// chooseWakeUps determines whether the user has the rights to publish and to subscribe. A
-// release does not report that it could not publish, and without subscriptions waiters get
-// no signals.
+// chooseWakeUps determines whether the user may publish and subscribe. A release does not
+// report that it could not publish, and waiters get no signals without subscriptions.
 func (s *Store) chooseWakeUps(ctx context.Context) error {
 	if s.polls.Load() {
 		s.o.Logger.Info("holdfast: waiters poll, as configured")

@@ -18,9 +18,9 @@ import (
 // page is the approximate number of keys that one SCAN requests.
 const page = 500
 
-// List implements driver.Store. Without a resource in the filter it finds the keys of the
-// server by SCAN. In a Cluster it does so for one master after the other, and can miss
-// the keys of slots that move between masters while it runs.
+// List implements driver.Store. Unless the filter names a resource, it finds the keys of
+// the server by SCAN. In a Cluster it scans one master after the other, and can miss the
+// keys of slots that move between masters in that time.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return model.Each(ctx, s.records(ctx, f.Resource), func(d described) []driver.Status {
 		return model.Statuses(d.record, d.now, f)
@@ -34,7 +34,7 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 	})
 }
 
-// records yields the records that are not idle: that of the resource, or all.
+// records yields the record of the resource, or all records, without the idle ones.
 func (s *Store) records(ctx context.Context, resource string) iter.Seq2[described, error] {
 	return func(yield func(described, error) bool) {
 		for resources, err := range s.resources(ctx, resource) {
@@ -62,8 +62,8 @@ func (s *Store) records(ctx context.Context, resource string) iter.Seq2[describe
 	}
 }
 
-// Sweep implements driver.Store. No store in Redis needs it: the next acquire drops
-// expired holds, and keys expire. So it deletes no records, whatever q.Idle is.
+// Sweep implements driver.Store. A store in Redis does not need it: the next acquire
+// drops expired holds, and keys expire. So it deletes no records, whatever q.Idle is.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	for resources, err := range s.resources(ctx, "") {
 		if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) sweep(ctx context.Context, resources []string, total *driver.Swe
 	}
 	for i, c := range calls {
 		n, err := s.number(resources[i], c)
-		if err != nil && !errors.Is(err, driver.ErrDamaged) { // an acquire reports the damage
+		if err != nil && !errors.Is(err, driver.ErrDamaged) { // the next acquire reports the damage
 			return err
 		}
 		total.Holds += int(n)
@@ -100,8 +100,8 @@ func (s *Store) sweep(ctx context.Context, resources []string, total *driver.Swe
 	return nil
 }
 
-// resources yields the names of all resources with a key, each at least once, in pages.
-// If one is given, it yields only that. It ends after the first error.
+// resources yields pages of the names of all resources with a key, each name at least
+// once, or only the given name. It ends after the first error.
 func (s *Store) resources(ctx context.Context, one string) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -141,7 +141,7 @@ func (s *Store) resources(ctx context.Context, one string) iter.Seq2[[]string, e
 }
 
 // within returns the result of f, or an error as soon as ctx ends: go-redis checks its
-// context before it sends, but not afterwards.
+// context only before it sends.
 func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -161,5 +161,5 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// escapeGlob returns the pattern that matches only the text.
+// escapeGlob.Replace returns the pattern that matches only the given text.
 var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace

@@ -16,8 +16,8 @@ func (s *Store) newCall(resource string, request []byte) *call {
 
 // Acquire implements driver.Store.
 //
-// A repeat that finds its hold gets the answer from the record. The script has written that
-// again: the first attempt may have had no answer because no replica had the hold.
+// A repeat that finds its hold gets its answer from the record. The script has written
+// the record again: the first attempt may have failed because no replica had the hold.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	c := s.newCall(q.Resource, s.acquireRequest(&q))
 	if err := s.do(ctx, c); err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		return driver.Grant{}, err
 	}
 	if !c.granted() {
-		q.Place = driver.PlaceID{} // those places are all ahead
+		q.Place = driver.PlaceID{} // the place of the request is behind these
 		held := model.Refused(d.record, d.now, q)
 		held.Position, held.Waiters = d.position, d.waiters
 		return driver.Grant{}, held
@@ -43,7 +43,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return grant, err
 }
 
-// Renew implements driver.Store. The requests to one server travel together, at most 500
+// Renew implements driver.Store. It sends the requests to one server together, up to 500
 // in a batch.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	calls := make([]*call, len(qs))
@@ -71,7 +71,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, nil
 }
 
-// Release implements driver.Store. Its requests travel like those of Renew.
+// Release implements driver.Store. It sends its requests as Renew does.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
@@ -92,8 +92,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// waiters returns how many wait, from the reply to a renewal: an array of the number and
-// theirs, or the number alone.
+// waiters returns the number of waiters in the reply to a renewal, and leaves the time in
+// the reply.
 func (c *call) waiters() (n int) {
 	if both, ok := c.reply.([]any); ok && c.err == nil && len(both) == 2 {
 		waiters, _ := both[1].(int64)
@@ -102,7 +102,7 @@ func (c *call) waiters() (n int) {
 	return n
 }
 
-// number returns a reply that is a number.
+// number returns the reply as a number.
 func (s *Store) number(resource string, c *call) (int64, error) {
 	if c.err != nil {
 		return 0, s.explain(resource, c.err)

@@ -14,19 +14,20 @@ import (
 
 const (
 	// senders is the number of senders for a server. Each has one batch under way. With
-	// fewer, server and client wait for each other; with more, batches are single
-	// requests.
+	// fewer, server and client wait for each other; with more, most batches have only one
+	// request.
 	senders = 8
-	// maxSenders is the largest number of senders for a server where batches hang.
+	// maxSenders is the largest number of senders for a server that does not answer in
+	// time.
 	maxSenders = 64
-	// stuck: if all senders are busy and none has taken calls for this long, add starts
-	// another.
+	// stuck is how long all senders may be busy without taking calls before add starts
+	// another sender.
 	stuck = 20 * time.Millisecond
 	// maxBatch is the largest number of calls in a batch.
 	maxBatch = 500
 	// pollEvery is the time between two polls of the callers' contexts. Replies usually
-	// come sooner, and the channel of a context takes a timer, which is a tenth of a
-	// lock's time.
+	// arrive sooner. Waiting on a context's channel needs a timer, which takes a tenth of
+	// the time of a lock.
 	pollEvery = 10 * time.Millisecond
 	// idlePolls is the number of polls without callers after which polling ends.
 	idlePolls = 20
@@ -40,13 +41,12 @@ type call struct {
 	request []byte // see record.lua
 
 	reply  any
-	err    error // in the place of a reply; the script may have run
+	err    error // instead of a reply; the script may have run
 	caller *caller
-	server redis.UniversalClient // the one that has the key
+	server redis.UniversalClient // the server that has the key
 }
 
-// finish notes that the call has its reply or its error. The last call of a caller wakes
-// it.
+// finish notes that the call has its reply or its error. A caller's last call wakes it.
 func (c *call) finish() {
 	if c.caller.waiting.Add(-1) == 0 {
 		c.caller.wake()
@@ -75,16 +75,16 @@ func newCaller(ctx context.Context, calls []*call) *caller {
 func (by *caller) wake() {
 	select {
 	case by.woken <- struct{}{}:
-	default: // it has not yet received the last one
+	default: // it has not yet received the last value
 	}
 }
 
-// pipelines send the calls for each server in batches: while some are under way, the next
-// one gathers. A server that does not answer does not delay the calls for other servers.
+// pipelines sends the calls for each server in batches: while some batches are under way,
+// calls gather in the next one. A server that does not answer delays only its own calls.
 type pipelines struct {
 	exec func(ctx context.Context, client redis.UniversalClient, batch []*call) // finishes the calls
 
-	ctx     context.Context // that of the senders; it ends with the store
+	ctx     context.Context // the context of the senders; it ends with the store
 	cancel  context.CancelFunc
 	sending sync.WaitGroup
 	closed  chan struct{} // closed when the last sender has ended
@@ -92,7 +92,7 @@ type pipelines struct {
 
 	mu       sync.Mutex
 	byServer map[redis.UniversalClient]*pipeline // the pipelines that have senders
-	callers  []*caller                           // those that wait, or waited at the last poll
+	callers  []*caller                           // the callers that wait, or waited at the last poll
 	polls    bool                                // a goroutine polls their contexts
 }
 
@@ -109,7 +109,7 @@ func newPipelines(s *Store) *pipelines {
 	return ps
 }
 
-// enterAlone enters the caller if no call is queued or under way. It reports whether it
+// enterAlone enters the caller if no call is queued or under way, and reports whether it
 // did.
 func (ps *pipelines) enterAlone(by *caller) bool {
 	ps.mu.Lock()
@@ -148,7 +148,7 @@ func (ps *pipelines) add(by *caller, calls []*call) error {
 	return nil
 }
 
-// send sends batches to a server until nothing is left.
+// send sends batches to a server until the queue is empty.
 func (ps *pipelines) send(client redis.UniversalClient, p *pipeline) {
 	for {
 		runtime.Gosched() // callers that are about to call, for example after the last replies, join the batch
@@ -160,8 +160,8 @@ func (ps *pipelines) send(client redis.UniversalClient, p *pipeline) {
 	}
 }
 
-// take returns the next batch, or nil if the queue is empty. It leaves out the calls of
-// callers that no longer wait: they would come after the caller's clean-up.
+// take returns the next batch, or nil if the queue is empty. It drops the calls of
+// callers that no longer wait: the calls would arrive after the caller's clean-up.
 func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -181,7 +181,7 @@ func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 	return nil
 }
 
-// enter adds the caller, whose context is polled from now on. ps.mu is held.
+// enter adds the caller and starts to poll its context. ps.mu is held.
 func (ps *pipelines) enter(by *caller) {
 	ps.callers = append(ps.callers, by)
 	if !ps.polls {
@@ -235,8 +235,8 @@ func (ps *pipelines) close() {
 	ps.polling.Wait()
 }
 
-// do sends the calls and waits for their replies. If it or a call has an error, the script
-// may have run.
+// do sends the calls and waits for their replies. If do or a call returns an error, the
+// script may have run.
 func (s *Store) do(ctx context.Context, calls ...*call) error {
 	if err := ctx.Err(); err != nil || len(calls) == 0 {
 		return err

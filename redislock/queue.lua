@@ -1,9 +1,9 @@
 -- queue.lua keeps the places of waiters, by the rules of package model.
 local NOBODY = string.rep('0', 24) -- the ID of no place, and of no hold
 
--- Returns the places that a request with this place must not pass, the fair ones before its
--- own, and the index of its own. A place of another mode or limit is not its own: it starts
--- at the end.
+-- Returns the places that a request with this place must not overtake (the fair ones
+-- before its own), and the index of its own. A place for another mode or limit is not its
+-- own: the request starts at the end.
 local function ahead_of(r, mine)
   local ahead = {}
   for i, p in ipairs(r.places) do
@@ -27,14 +27,14 @@ local function leave(r, id)
   end
 end
 
--- Reports whether a waiter, once it has what it waits for, leaves no room for a hold,
--- however few others there are.
+-- Reports whether a waiter, once granted, leaves no room for a hold, however few other
+-- holders there are.
 local function excludes(p, mine)
   return p[WAITER] == mine[LOCK] or p[KIND] == 0 or mine[MODE] == 0 or p[LIMIT] ~= mine.limit
 end
 
--- Gives a request that is refused its place at the end of the queue, or keeps its own for
--- longer, once less than three quarters are left. It reports whether there is room, and
+-- Gives a refused request its place at the end of the queue, or extends its place once
+-- less than three quarters of its time are left. It reports whether there is room and
 -- places can be written.
 local function take_place(r, mine, own, keep)
   mine[SINCE], mine[ASKED], mine[UNTIL] = now, now, now + keep

@@ -15,13 +15,14 @@ import (
 type described struct {
 	now    model.Time
 	record model.Record // with the places ahead of a refused request, or all places
-	// Of a refused request: its position in the queue, and how many wait.
+	// For a refused request: its position in the queue, and the number of waiters.
 	position, waiters int
 }
 
 // decode reads the description of a record in a reply. The error is driver.ErrDamaged if
-// that is not a record of this package. Invalid fields on which no decision depends are
-// left out: owner, host, comment, and the times when a hold was created and renewed.
+// this package cannot have written the record. It leaves out invalid values of fields
+// that decide nothing: owner, host, comment, and the times when a hold was created and
+// renewed.
 func (s *Store) decode(resource string, c *call) (d described, err error) {
 	if c.err != nil {
 		return d, s.explain(resource, c.err)
@@ -72,7 +73,7 @@ func decodeRecord(value, ofHolds any) (r model.Record, err error) {
 			return r, fmt.Errorf("hold %d: %w", i, err)
 		}
 		if h.Mode == driver.Shared {
-			limit, _ := limits[i].(int64) // the script has looked at it
+			limit, _ := limits[i].(int64) // the script has checked it
 			h.Limit = int(limit)
 		}
 		r.Holds = append(r.Holds, h)
@@ -81,8 +82,8 @@ func decodeRecord(value, ofHolds any) (r model.Record, err error) {
 	return r, nil
 }
 
-// values are the elements of an array in a reply. The first that is not what it must be
-// makes the error.
+// values are the elements of an array in a reply. The first invalid element sets the
+// error.
 type values struct {
 	all []any
 	err error

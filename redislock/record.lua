@@ -11,11 +11,11 @@
 --   S                              sweeps: holds.lua
 --
 -- Need is how long the key must stay, or 0 if the record must be MessagePack. Expiry is
--- how long a new key stays, in ms; all other durations are in µs. Limit 0 is no limit. A
--- name is the token, the hold ID and the lock ID of a hold; a token or a hold ID of zeros
--- is not known. Place is the ID of a place in the queue, and keep how long it is kept.
--- Lengths are how much of owner and host a place keeps, in 8 digits each. Fair has one
--- digit, all other numbers have 16.
+-- how long a new key stays, in ms. All other durations are in µs. Limit 0 means no limit.
+-- A name is the token, the hold ID and the lock ID of a hold; zeros stand for an unknown
+-- token or hold ID. Place is the ID of a place in the queue, and keep how long it is
+-- kept. Lengths are how many bytes of owner and host a place keeps, in 8 digits each.
+-- Fair has one digit, all other numbers have 16.
 --
 -- A key has one of these values:
 --
@@ -23,30 +23,30 @@
 --   F expires token hold     fresh: one exclusive hold as it was granted
 --   M record [places]        any holds, and who waits, in MessagePack
 --
--- Token is the last one granted. Expires is when the key expires, in microseconds since
--- 1970; 2^53 is never. A hold is
+-- Token is the last granted one. Expires is when the key expires, in microseconds since
+-- 1970; 2^53 means never. A hold is
 --
 --   hold ID, lock ID, mode (0 exclusive, 1 shared), TTL, takeover delay, owner, host,
 --   comment
 --
--- Its token is also the time of its grant. The hold ID has 24 hex digits; each other text
--- follows its length in 4 digits.
+-- Its token is also the time of its grant. The hold ID has 24 hex digits. Each other text
+-- has its length in 4 digits before it.
 --
 -- The record in MessagePack is { token, expires, hold, hold, … }. A hold is an array; the
 -- constants below are the indexes of its elements. A shared hold also has the field
--- "limit", that of its request. All numbers are whole and below 2^53: Lua, MessagePack and
--- the integers of a reply represent these exactly. Times are microseconds since 1970. A
--- hold whose end is 2^53 has none.
+-- "limit", which its request set. All numbers are integers below 2^53, which Lua,
+-- MessagePack and integer replies represent exactly. Times are microseconds since 1970. A
+-- hold with the end 2^53 never ends.
 --
--- The places are a value of their own: { place, place, … } in the order in which the
--- waiters came. A place is an array, too. The limit of an exclusive one is -1.
+-- The places are a separate value: { place, place, … } in the order in which the waiters
+-- came. A place is an array, too. The limit of an exclusive place is -1.
 local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local PLACE, WAITER, KIND, LIMIT, OWNER, HOST, SINCE, ASKED, UNTIL, FAIR = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NEVER = 9007199254740992
 local retention = sub(ARGV[1], 1, 16) + 0
 local slack = math.max(math.floor(retention / 32), 60000000)
 
--- Decodes the hold in a request or in a fresh key, granted at a time.
+-- Decodes the hold in a request or in a fresh key, granted at the given time.
 local function decode_hold(text, token, at)
   local length = sub(text, 25, 28) + 0
   local rest = 29 + length
@@ -67,8 +67,8 @@ local function decode_hold(text, token, at)
   return h
 end
 
--- Returns the live places among these. A clock that was set back or ahead keeps no place
--- alive longer.
+-- Returns the live places in a list. A clock that was set back or ahead does not extend
+-- the life of a place.
 local function live_places(places)
   local live = {}
   for i, p in ipairs(places) do
@@ -84,7 +84,7 @@ local function live_places(places)
 end
 
 -- Reads a record: the token, when the key expires, the holds by lock ID, and the live
--- places. A damaged record is an error, for all operations, and stays as it is.
+-- places. A damaged record makes every operation fail, and stays as it is.
 local function read(key)
   local raw = redis.call('GET', key)
   if not raw then
@@ -122,8 +122,8 @@ local function read(key)
   return r
 end
 
--- Returns a record as an array, and the limits of its holds in another, -1 for those that
--- are exclusive, because a reply has no fields with names.
+-- Returns a record as an array, and the limits of its holds in another array, with -1 for
+-- exclusive holds. A reply cannot have named fields.
 local function parts_of(r)
   local parts, limits = { r.token, r.expires }, {}
   for _, h in pairs(r.holds) do
@@ -141,13 +141,13 @@ local function clear(h)
   return h[END] + h[DELAY]
 end
 
--- Writes a record. The key stays as long as a hold may block, and at least for the
--- retention after that, which is longer than a place is kept. When it expires, the last
--- token is that far behind the clock, so the next token is larger. The slack lets several
--- writes keep an expiry: a key stays longer than necessary by at most two slacks.
+-- Writes a record. The key stays while a hold may block, and then at least for the
+-- retention, which is longer than a place is kept. When it expires, the last token is
+-- that far behind the clock, so the next token is larger. The slack lets several writes
+-- leave the expiry as it is: a key stays longer than necessary by at most two slacks.
 --
--- It reports whether the record is written. A place is a courtesy: without one, a server
--- that cannot write now refuses nevertheless.
+-- It reports whether the record is written. Places are optional: a server that cannot
+-- write now refuses a request without giving it one.
 local function write(key, r)
   local last = math.max(now, r.token)
   for _, h in pairs(r.holds) do
@@ -180,7 +180,7 @@ local function write(key, r)
     return false
   end
   -- A server whose memory is full refuses SET, except after a command that frees memory.
-  -- So holds can be renewed and released nevertheless.
+  -- With DEL before SET, holds can still be renewed and released.
   if not string.find(done.err, 'OOM', 1, true) or redis.call('DEL', key) == 0 then
     error(done.err, 0)
   end
@@ -188,8 +188,8 @@ local function write(key, r)
   return write(key, r)
 end
 
--- Sends a write that changes nothing. A replica refuses it. Without it, a replica would
--- answer from its copy, which may be old.
+-- Sends a write that changes nothing, so that a replica refuses it. Otherwise a replica
+-- would answer from its copy, which may be old.
 local function refuse_replicas(key, r)
   local done = call('SET', key, '', r.exists and 'NX' or 'XX')
   if type(done) == 'table' and done.err and string.find(done.err, 'READONLY', 1, true) then

@@ -12,21 +12,20 @@
 //
 // The server decides everything, on its clock, in one Lua script. Each operation is on
 // one key: "holdfast:" and the name of the resource. The key lives as long as a hold may
-// block and for Options.KeyRetention after that, or a little longer. So nothing accumulates, and
-// nothing needs a sweep.
+// block and then for Options.KeyRetention, or a little longer. So keys do not accumulate,
+// and no sweep is needed.
 //
-// Simultaneous requests of goroutines travel in one pipeline, and so do the renewals
-// of many holds. Outside a Cluster one run of the script serves up to a hundred keys,
-// each independently. A request is sent once: the retries of the go-redis client do not
-// apply.
+// Simultaneous requests of goroutines share a pipeline, as do the renewals of many holds.
+// Outside a Cluster one run of the script handles up to a hundred keys, each
+// independently. A request is sent once: the retries of the go-redis client do not apply.
 //
-// The script consists of these files, in their order:
+// The script consists of these files, in this order:
 //
 //   - fast.lua decides most acquires and releases: the acquire of a free resource, and the
 //     release of its only hold, if that has not changed since its grant.
 //   - record.lua describes requests and keys, and reads and writes records.
 //   - queue.lua keeps the places of waiters.
-//   - acquire.lua decides all other acquires. All refusals come from it.
+//   - acquire.lua decides all other acquires, including all refusals.
 //   - holds.lua decides renewals, all other releases and sweeps, and reads for List.
 //   - run.lua calls these for each key, writes the changed records, and replies.
 //
@@ -37,22 +36,22 @@
 //
 // # What Redis cannot promise
 //
-// Replication is asynchronous. When a replica takes over, the writes that it had not
-// received are lost, and holds with them: two clients can then hold one lock, each with a
+// Replication is asynchronous. When a replica takes over, it has not received the latest
+// writes, and the holds in them are lost: two clients can then hold one lock, each with a
 // token, and the tokens rise as far as the clocks of the servers agree. Options.Replicas
 // makes each grant and renewal wait for replicas. That makes such a loss rarer but not
 // impossible, because a fail-over may choose another replica. Only fencing tokens protect
-// data then. Requests to a replica fail. Only Init detects a replica that accepts writes
-// (replica-read-only no).
+// data then. Requests to a replica fail, but only Init detects a replica that accepts
+// writes (replica-read-only no).
 //
-// A server that restarts has what its persistence kept: nothing without any, and
-// all but the last second with appendfsync everysec. A holder learns it a moment after
-// its connection is back, see Store.WatchLoss, but another client can be granted the lock
-// before. Tokens rise nevertheless, because they are never behind the clock. If this
+// A server that restarts has only what its persistence kept: nothing without persistence,
+// and all but the last second with appendfsync everysec. Holders are told a moment after
+// their connection is back, see Store.WatchLoss, but another client can be granted the
+// lock before. Tokens still rise, because they are never behind the clock. If such a loss
 // matters, use appendfsync always.
 //
-// A server that evicts keys (maxmemory-policy other than noeviction) can evict a
-// lock that is held. Init refuses it.
+// A server that evicts keys (maxmemory-policy other than noeviction) can evict the key of
+// a lock that is held. Init refuses such a server.
 package redislock
 
 import (
@@ -72,7 +71,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// Traits returns those of a store on a server whose pub/sub can be used. On other servers
+// Traits returns the traits of a store on a server with usable pub/sub. On other servers
 // Notifies is false. On servers that write everything to disk before they answer, Durable
 // is true.
 func Traits() driver.Traits {
@@ -91,32 +90,32 @@ const (
 	minRetention = time.Minute
 )
 
-// Options change what New does. The zero value is the default.
+// Options are the optional settings of New. The zero value has the defaults.
 type Options struct {
 	// Prefix begins all keys. Nothing else may use such keys. In a Cluster, a part in
-	// braces puts all of them into one slot. Default: DefaultPrefix.
+	// braces puts all keys into one slot. Default: DefaultPrefix.
 	Prefix string
 	// KeyRetention is how long a key stays after its last hold, at least a minute. While
-	// it stays, the next token is larger, even if the server's clock was set back. It may
-	// stay longer: by up to a sixteenth of that, or two minutes if that is more. The server
-	// deletes the key by itself, whatever holdfast.Options.Retention says, which is for
-	// sweeps. Default: DefaultKeyRetention.
+	// it stays, the next token is larger, even if the server's clock was set back. The
+	// key may stay longer, by up to a sixteenth of KeyRetention or two minutes, whichever
+	// is more. The server deletes the key by itself; holdfast.Options.Retention has no
+	// effect on it. Default: DefaultKeyRetention.
 	KeyRetention time.Duration
 	// Replicas is how many replicas must confirm each grant and each renewal. If fewer
 	// confirm in time, the outcome is unknown and the Client retries. Refusals and
 	// losses do not wait for replicas. Default: 0.
 	Replicas int
-	// ReplicaTimeout bounds the wait for replicas: at least 1 ms. It must be shorter than
-	// the read time-out of the client. Default: DefaultReplicaTimeout.
+	// ReplicaTimeout is how long to wait for replicas: at least 1 ms, and less than the
+	// read time-out of the client. Default: DefaultReplicaTimeout.
 	ReplicaTimeout time.Duration
-	// Poll makes waiters poll. The store then uses no pub/sub.
+	// Poll makes waiters poll instead of using pub/sub.
 	Poll bool
 	// Logger gets warnings about what Init could not check, and about subscriptions that
 	// fail. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// withDefaults returns o with the defaults in the place of zero values.
+// withDefaults returns o with the defaults in place of zero values.
 func (o Options) withDefaults() Options {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
@@ -134,15 +133,15 @@ func (o Options) withDefaults() Options {
 // Store is a driver.Store in Redis. Any number of clients may use it.
 type Store struct {
 	client  redis.UniversalClient
-	cluster *redis.ClusterClient // client, if it is one
+	cluster *redis.ClusterClient // the same as client if that is a ClusterClient, else nil
 	o       Options
-	polls   atomic.Bool // there are no wake-ups
+	polls   atomic.Bool // waiters poll, without wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
 	durable atomic.Bool // the servers write to disk before they answer
 	perKey  atomic.Bool // each key needs a run of its own
 
 	pipelines *pipelines
-	direct    *direct // or nil
+	direct    *direct // nil if not used
 	watcher   *watcher
 
 	owned   []io.Closer // closed by Close
@@ -205,10 +204,10 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	return ch, s.wrap(err)
 }
 
-// WatchLoss implements driver.LossWatcher by the connection of the subscriptions, which it
-// keeps open without any. It signals after each reconnect: the server may be another one,
-// or have started again without its data. In a Cluster that shows only the failures of
-// nodes with a connection.
+// WatchLoss implements driver.LossWatcher. It keeps the connection for subscriptions
+// open, even without any, and signals after each reconnect: the server may be another
+// one, or may have restarted without its data. In a Cluster it notices only failures of
+// nodes to which it has a connection.
 func (s *Store) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
 	if s.polls.Load() {
 		return nil, driver.ErrUnsupported
@@ -217,8 +216,8 @@ func (s *Store) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
 	return ch, s.wrap(err)
 }
 
-// noResource is the name of no resource. Its subscribers get a signal only when the stream
-// is open again.
+// noResource is not the name of any resource. Its subscribers get a signal only when the
+// stream is open again.
 const noResource = ""
 
 // Close implements driver.Store. It takes 2 s at most.
@@ -231,13 +230,14 @@ func (s *Store) Close() error {
 	return s.err
 }
 
-// maxClosing is how long go-redis may take to close its connections.
+// maxClosing is how long Close waits for go-redis to close its connections.
 const maxClosing = 2 * time.Second
 
-// closeClients closes the clients that this package has made. To close a connection,
-// go-redis looks first whether it is healthy. If a reply is awaited on it, such as that to
-// HELLO, that waits for the reply, and takes the deadline of both away: for a server that
-// hangs, for ever. Such connections are left to be closed once the server goes on or is gone.
+// closeClients closes the clients that this package has made. Before go-redis closes a
+// connection, it checks its health. If a reply on it is outstanding, such as that to
+// HELLO, the check waits for the reply and removes its deadline, so it waits forever if
+// the server hangs. Such connections are closed later, once the server goes on or is
+// gone.
 func (s *Store) closeClients() error {
 	closed := make(chan error, 1)
 	go func() {
@@ -255,5 +255,5 @@ func (s *Store) closeClients() error {
 	}
 }
 
-// Format implements fmt.Formatter. It prints no more than what it is.
+// Format implements fmt.Formatter. It prints only the name of the type.
 func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "redislock.Store") }

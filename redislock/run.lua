@@ -1,7 +1,7 @@
--- run.lua runs the operations that fast.lua left undecided. It reads each key once and
--- writes it at most once, however many operations are on it. A key that cannot be
--- understood or written fails alone. Its replies are texts: some clients take an error in
--- an array for the error of the whole reply.
+-- run.lua performs the operations that fast.lua left undecided. It reads each key once
+-- and writes it at most once, however many operations are on it. If a key is damaged or
+-- cannot be written, only the operations on it fail. Errors are returned as texts: some
+-- clients take an error in an array for the error of the whole reply.
 local rest = {} -- the indexes of these operations, by key
 
 for i, key in ipairs(KEYS) do
@@ -11,8 +11,9 @@ for i, key in ipairs(KEYS) do
   end
 end
 
--- Runs the operations on a key. If only places have changed, and they cannot be written, it
--- runs them again without: an operation may have met the place of the one before it.
+-- Performs the operations on a key. If only places have changed and they cannot be
+-- written, it performs them again without places: an operation may have seen the place of
+-- the one before.
 local function run(key, indexes, unplaced)
   local r = read(key)
   r.unplaced = unplaced
@@ -37,8 +38,8 @@ for key, indexes in pairs(rest) do
   end
 end
 for _, reply in ipairs(replies) do
-  -- If this error is the whole reply, go-redis closes the connection, and the next one may
-  -- lead to another server.
+  -- If this error were the whole reply, go-redis would close the connection, and the next
+  -- connection could lead to another server.
   if type(reply) == 'string' and string.find(reply, 'READONLY', 1, true) then
     return redis.error_reply('READONLY the server is a replica')
   end

@@ -26,7 +26,7 @@ var (
 	runLua string
 )
 
-// One script has all operations, so that one run can perform any of them.
+// One script has all operations, so one run can perform any of them.
 var (
 	scriptText = sync.OnceValue(func() string {
 		return fastLua + recordLua + queueLua + acquireLua + holdsLua + runLua
@@ -34,7 +34,7 @@ var (
 	scriptSHA = sync.OnceValue(func() string { return redis.NewScript(scriptText()).Hash() })
 )
 
-// never stands for no TTL or no end in the script.
+// never stands for no TTL and for no end in the script.
 const never = 1 << 53
 
 func micros(d time.Duration) int64 {
@@ -47,15 +47,15 @@ func micros(d time.Duration) int64 {
 // The operations. record.lua describes them.
 const (
 	acquire = 'A'
-	enqueue = 'Q' // an acquire of one who waits if it is refused
+	enqueue = 'Q' // an acquire that takes a place if it is refused
 	look    = 'L'
 	renew   = 'N'
 	release = 'R'
 	sweep   = 'S'
 )
 
-// slack is how much later than necessary the expiry of a key is set, so that later writes
-// can keep it.
+// slack is how much later than necessary a key expires, so that later writes can leave
+// the expiry as it is.
 func (o *Options) slack() time.Duration { return max(o.KeyRetention/32, time.Minute) }
 
 // acquireRequest returns the request of an acquire.
@@ -87,8 +87,8 @@ func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
 	return b
 }
 
-// appendNeed appends how long the key must stay, and how long a new one does, if the hold
-// can be in a fresh key.
+// appendNeed appends how long the key must stay, and how long a new key stays, if the
+// hold can be the only one in a fresh key.
 func (s *Store) appendNeed(b []byte, q *driver.AcquireRequest) []byte {
 	var need, expiry int64
 	if slack := s.o.slack(); q.Mode == driver.Exclusive && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
@@ -113,12 +113,12 @@ func appendFlag(to []byte, set bool) []byte {
 	return append(to, '0')
 }
 
-// appendSized appends the length of a text and the text.
+// appendSized appends a text after its length.
 func appendSized(to []byte, text string) []byte {
 	return append(appendDigits(to, 4, int64(len(text))), text...)
 }
 
-// appendDigits appends a number with so many digits.
+// appendDigits appends n in the given number of digits.
 func appendDigits(to []byte, digits int, n int64) []byte {
 	to = append(to, "0000000000000000"[:digits]...)
 	for at := len(to) - 1; n > 0; at, n = at-1, n/10 {

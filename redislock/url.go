@@ -50,7 +50,7 @@ type target struct {
 	store  Options
 }
 
-// parameters returns what sets the parameters of this package. All others are go-redis's.
+// parameters returns the setters of this package's parameters. All others are go-redis's.
 func (t *target) parameters() map[string]func(value string) error {
 	anyText := func(value string) (string, error) { return value, nil }
 	return map[string]func(value string) error{
@@ -66,7 +66,8 @@ func (t *target) parameters() map[string]func(value string) error {
 	}
 }
 
-// setter returns what sets a field to a parsed value. The error says what is wrong with it.
+// setter returns a function that parses a value and sets the field. The text of its error
+// is the parameter wrong.
 func setter[T any](field *T, parse func(string) (T, error), wrong string) func(string) error {
 	return func(value string) (err error) {
 		if *field, err = parse(value); err != nil {
@@ -160,7 +161,7 @@ func (t *target) take(o *redis.Options) {
 	c := t.client
 	c.TLSConfig = o.TLSConfig
 	if c.TLSConfig != nil && len(c.Addrs) > 1 {
-		c.TLSConfig.ServerName = "" // that of each server
+		c.TLSConfig.ServerName = "" // each server has its own
 	}
 	c.Username, c.Password, c.DB, c.Protocol = o.Username, o.Password, o.DB, o.Protocol
 	if c.Protocol == 0 {

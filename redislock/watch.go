@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// silence is the time without a message after which the watcher sends a PING, and the
-// time in which the server must then answer.
+// silence is the time without a message after which the watcher sends a PING, and then
+// the time in which the server must answer.
 const silence = 15 * time.Second
 
-// watcher signals releases. It has one connection, and in a Cluster one to each server
-// with watched resources, with a channel for each such resource. If anything fails, the
-// stream is opened again, with all channels.
+// watcher signals releases. It has one connection (in a Cluster one to each server with
+// watched resources) and subscribes to a channel for each watched resource. If anything
+// fails, the stream is opened again, with all channels.
 type watcher struct {
 	store  *Store
 	stream wake.Stream
@@ -29,7 +29,7 @@ type watcher struct {
 	mu       sync.Mutex
 	users    map[string]int             // the number of watchers, by resource
 	awaiting map[string][]chan struct{} // closed when the server confirms the subscription
-	session  *session                   // that of the open stream, or nil
+	session  *session                   // the session of the open stream, or nil
 }
 
 func newWatcher(s *Store) *watcher {
@@ -69,8 +69,8 @@ func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, 
 	}
 }
 
-// leave unsubscribes after the last watcher. To settle after another one would subscribe
-// again, and the confirmation would wake the other watchers.
+// leave unsubscribes after the last watcher. If other watchers are left, settle would
+// subscribe again, and the confirmation would wake them.
 func (w *watcher) leave(resource string) {
 	w.mu.Lock()
 	on := w.session
@@ -122,7 +122,7 @@ func (w *watcher) open(ctx context.Context, again bool) (follow func() error, er
 	return follow, nil
 }
 
-// session has the subscriptions from one failure to the next.
+// session has the subscriptions between two failures.
 type session struct {
 	*watcher
 	ctx     context.Context // ends with the first failure
@@ -134,9 +134,9 @@ type session struct {
 	dropped  map[string]int // unsubscriptions under way; guarded by watcher.mu
 }
 
-// settle subscribes to the resource if it is watched, and unsubscribes otherwise. It looks
-// for watchers when it is its turn, so the last of several calls leaves the right state.
-// The server confirms again a subscription that exists.
+// settle subscribes to the resource if it is watched, and otherwise unsubscribes. It
+// checks for watchers after it has the lock, so the last of several calls leaves the
+// right state. Subscribing twice is harmless: the server confirms again.
 func (s *session) settle(resource string) {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -209,8 +209,8 @@ func (s *session) receive(message any) {
 	}
 }
 
-// subscribed notes that the server confirmed or ended a subscription. A confirmation that
-// nobody waits for is of a subscription that existed before. It may have been interrupted,
+// subscribed notes that the server confirmed or ended a subscription. An unawaited
+// confirmation is about a subscription that existed before. It may have been interrupted,
 // so a signal may have been missed.
 func (s *session) subscribed(resource, kind string) {
 	s.mu.Lock()
@@ -245,7 +245,7 @@ func (s *Store) subscribe(ctx context.Context, pubsub *redis.PubSub, channel str
 	return pubsub.Unsubscribe(ctx, channel)
 }
 
-// probe returns the error if the user cannot subscribe.
+// probe returns an error if the user may not subscribe.
 func (s *Store) probe(ctx context.Context, pubsub *redis.PubSub) error {
 	for _, on := range []bool{true, false} {
 		if err := s.subscribe(ctx, pubsub, s.o.Prefix, on); err != nil {
