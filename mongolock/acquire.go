@@ -15,16 +15,16 @@ import (
 
 // Acquire implements driver.Store.
 //
-// One statement decides. It is safe to repeat: if it finds the hold, it changes
-// nothing but the time of the last change. So the driver and the server may repeat
-// it, too. A refusal that gives the request its place is acknowledged as a grant is,
-// because the server decides which of them it is after the command came. If the place
-// cannot be written, Acquire asks again without writing it.
+// One statement decides. It is safe to repeat: if it finds the hold, it changes only the
+// time of the last change. So the driver and the server may repeat it, too. The server
+// acknowledges a refusal with a place like a grant, because it decides between them only
+// after the command arrived. If the place cannot be written, Acquire asks again without a
+// place.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	stored := q // as the document has it
+	stored := q // the request as the document has it
 	if s.ownLimits {
 		stored.Limit = driver.LimitUnknown
 	}
@@ -39,7 +39,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if q.Mode == driver.Shared {
 		most := int64(q.Limit)
 		if most == 0 {
-			most = math.MaxInt32 // more holds than fit into a document
+			most = math.MaxInt32 // no document has room for so many holds
 		}
 		asked = append(asked, obj("limit", limitOf(&stored), "most", most)...)
 		lock = append(lock, obj("limit", limitOf(&stored))...)
@@ -63,7 +63,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	statement, place := acquires[q.Mode][1](), obj("place", placeOf(&stored))
 	d, err := send(statement, append(place, keepOf(&q)...))
 	placed := !mongokit.TooLarge(err) && !mongokit.Undecided(err)
-	if !placed { // a refusal without the place writes nothing
+	if !placed { // a refusal without a place writes nothing
 		d, err = send(statement, append(place, obj("keep", int64(0), "fresh", int64(0))...))
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return d.answer(q, placed)
 }
 
-// answer returns what the server decided about a request. placed says that the request gets
+// answer returns the server's decision about a request. placed says that the request gets
 // its place if it is refused and there is room.
 func (d document) answer(q driver.AcquireRequest, placed bool) (driver.Grant, error) {
 	g, err := mongokit.Answer(mongokit.Found{Record: d.record, Now: d.now, Hidden: len(d.record.Places) == mostAhead}, q)

@@ -26,9 +26,9 @@ func (s *Store) look(ctx context.Context, resources []string) (map[string]mongok
 	return docs, nil
 }
 
-// together is how many holds of one document a statement renews or releases. Names of
-// driver.MaxName bytes, and what the statement keeps for each hold, then take far less
-// than 16 MB, the largest document.
+// together is the number of holds of one document that a statement renews or releases.
+// With names of driver.MaxName bytes, and with what the statement keeps for each hold,
+// they take far less than 16 MB, the limit of a document.
 const together = 1000
 
 func (s *Store) batch(onlyExpired bool) *mongokit.Batch {
@@ -43,7 +43,7 @@ func (s *Store) batch(onlyExpired bool) *mongokit.Batch {
 }
 
 // Renew implements driver.Store. A single renewal that succeeds takes one round trip, and
-// its reply says how many wait. See mongokit.Batch for several.
+// its reply has the number of waiters. See mongokit.Batch for several renewals.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if len(qs) != 1 {
 		return s.batch(false).Renew(ctx, qs)
@@ -60,7 +60,8 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		r.Waiters = d.queue.places
 		return []driver.RenewResult{r}, nil
 	}
-	// It is lost, the reply is an earlier attempt's, or a hold that is not shown is damaged.
+	// The hold is lost, the reply is that of an earlier attempt, or a hold that the reply
+	// lacks is damaged.
 	if err == nil {
 		docs, err := s.look(ctx, []string{q.Resource})
 		if err != nil {
@@ -72,7 +73,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 }
 
 // Release implements driver.Store. A single release of a place takes one round trip: the
-// reply shows whether the hold was there. See mongokit.Batch for all others.
+// reply shows whether the hold existed. See mongokit.Batch for all other releases.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if len(qs) != 1 || qs[0].Place.IsZero() {
 		return s.batch(mongokit.IsOnlyExpired(ctx)).Release(ctx, qs)
@@ -84,8 +85,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return []driver.ReleaseResult{mongokit.Released(mongokit.Found{Record: d.record, Now: d.now, Err: err}, qs[0])}, nil
 }
 
-// change updates the document of a resource, and returns it as it was or is. If there is
-// none, it returns one without holds.
+// change updates the document of a resource, and returns it as it was or as it is now. If
+// it does not exist, change returns a document without holds.
 func (s *Store) change(
 	ctx context.Context, resource string, update mongokit.Pipeline, which options.ReturnDocument, fields bson.D,
 ) (d document, err error) {
@@ -103,7 +104,7 @@ func (s *Store) change(
 	return s.decode(raw)
 }
 
-// update updates the document of a resource, and returns what opts says.
+// update updates the document of a resource, and returns what opts selects.
 func (s *Store) update(
 	ctx context.Context, resource string, update mongokit.Pipeline, opts *options.FindOneAndUpdateOptionsBuilder,
 ) (raw bson.Raw, err error) {
@@ -117,7 +118,7 @@ func (s *Store) update(
 	return raw, err
 }
 
-// on returns the write of an update of one resource.
+// on returns the write that applies an update to one resource.
 func on(resource string, update mongokit.Pipeline) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(update).SetCollation(exactly)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// One statement renews or releases many locks of a document: if each lock had its
-// own, each statement would read all locks. The request has the list refs, and
-// lockIds beside it, in which no lock ID occurs twice.
+// One statement renews or releases many locks of a document: if each lock had its own
+// statement, each statement would read all locks. The request has the list refs and the
+// list lockIds, in which no lock ID occurs twice.
 //
 // The locks that the request names become hits:
 //
 //	{ lock, ask, ours, end, delay, released, live, asked }
 //
-// with the lock as it is, its request, and what is known about it. Only hits that may
-// stay have more than the first three.
+// with the lock as it is, its request, and values computed from them. Only hits that may
+// stay have more than the first three fields.
 func hits(more ...any) bson.D {
 	return filter(each(
 		filter(concat(tmp("exclusive"), tmp("shared")), op("$in", lock("lockId"), ask("lockIds"))),
@@ -31,7 +31,7 @@ func hits(more ...any) bson.D {
 	), meant())
 }
 
-// stayingHits are the stages that find hits that may stay.
+// stayingHits returns the stages that find hits that may stay.
 func stayingHits() mongo.Pipeline {
 	return mongo.Pipeline{
 		set("hits", hits(
@@ -78,9 +78,10 @@ var renewMany = sync.OnceValue(func() statement {
 	)
 })
 
-// releases are the statements that release holds: releases[places][later]. With places,
-// they take the places out of the queue that the list places of the request names. Without
-// later, no hold lives on. The document changes if, and only if, a hold or a place is there.
+// releases has the statements that release holds, by [places][later]. With places, a
+// statement takes the places in the request's list places out of the queue. Without
+// later, no hold lives on. The document changes if, and only if, it has one of the holds
+// or places.
 var releases = [2][2]func() statement{
 	{releasing(false, false), releasing(false, true)},
 	{releasing(true, false), releasing(true, true)},
@@ -91,7 +92,7 @@ func releasing(places, later bool) func() statement {
 }
 
 func release(places, later bool) statement {
-	// Some releases are only for what has expired.
+	// Some releases apply only to expired holds.
 	past := and(gte(hit("lock.expiresAt"), firstEnd), lte(hit("lock.expiresAt"), tmp("now")))
 	stages := mongo.Pipeline{set("gone", each(filter(hits(), or(not(ask("onlyExpired")), past)), hit("lock")))}
 	changes := any(tmp("gone"))
@@ -116,11 +117,11 @@ func release(places, later bool) statement {
 		return left
 	}
 	if !places {
-		// Places that do not count stay. The next acquire drops them.
+		// Places that no longer count stay. The next acquire drops them.
 		change := changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes))
 		return statementOn(locks(), nil, []mongo.Pipeline{stages, change})
 	}
-	// The end of a place frees nothing that an exclusive hold blocks.
+	// The end of a place lets no waiter in while an exclusive hold blocks.
 	frees := or(some(changes), and(some(fair(tmp("leave"))), not(some(filter(tmp("exclusive"), not(expired()))))))
 	named := op("$in", lock("placeId"), ask("places"))
 	all := concat(changes, tmp("leave"))
@@ -129,8 +130,8 @@ func release(places, later bool) statement {
 			waitersField, tmp("others"), freedField, cond(frees, touchedBy(all), "$"+freedField)))
 }
 
-// rewritten is the lock of a hit with another end. A lock of an old client loses what
-// an earlier hold left in it, because refs to that hold would match again.
+// rewritten is the lock of a hit with another end. A lock of an old client loses the
+// fields left over from an earlier hold, because refs to that hold would match again.
 func rewritten(until any, more ...any) bson.D {
 	return merge(hit("lock"), obj(append([]any{
 		"expiresAt", until, "end", hit("becomes"), "blocksUntil", until, "takeoverDelay", hit("delay"),
@@ -139,13 +140,13 @@ func rewritten(until any, more ...any) bson.D {
 	}, more...)...))
 }
 
-// rewrites are the pairs of set that rewrite needs: the locks of these hits as they are and
-// as they become.
+// rewrites are the pairs of set that rewrite needs: the locks of these hits before and
+// after the change.
 func rewrites(hits, becomes any) []any {
 	return []any{"before", each(hits, hit("lock")), "after", each(hits, becomes)}
 }
 
-// rewrite replaces the locks that rewrites has.
+// rewrite replaces the locks in rewrites.
 func rewrite(locks any) bson.D {
 	return each(locks, cond(
 		op("$in", "$$l", tmp("before")),
@@ -154,12 +155,13 @@ func rewrite(locks any) bson.D {
 	))
 }
 
-// touchedBy is the field touched after that many changes, one after the other.
+// touchedBy is the field touched after this number of changes in a row.
 func touchedBy(changes any) bson.D {
 	return op("$add", tmp("touched"), size(changes), int64(-1))
 }
 
-// changeHits are the last stages. If there are changes, these locks are left.
+// changeHits returns the last stages. If there are changes, only the given locks are
+// left.
 func changeHits(changes, exclusive, shared any, pairs ...any) mongo.Pipeline {
 	return append(mongo.Pipeline{set(
 		"changes", and(tmp("sound"), some(changes)), "exclusiveLeft", exclusive, "sharedLeft", shared,
@@ -178,7 +180,7 @@ func (s *Store) renewal(qs []driver.RenewRequest) mongokit.Pipeline {
 	return renewMany().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs, "exact", s.exactRenewals))
 }
 
-// ending returns the update that releases holds of one resource, and gives up places. See
+// ending returns the update that releases holds of one resource and gives up places. See
 // mongokit.OnlyExpired.
 func ending(qs []driver.ReleaseRequest, onlyExpired bool) mongokit.Pipeline {
 	ask := newAsking(len(qs))
@@ -202,7 +204,7 @@ func ending(qs []driver.ReleaseRequest, onlyExpired bool) mongokit.Pipeline {
 	return releases[1][later]().Of(append(request, obj("places", places)...))
 }
 
-// asking are the refs of a request, see hits.
+// asking has the refs of a request, see hits.
 type asking struct{ lockIDs, refs bson.A }
 
 func newAsking(n int) asking { return asking{make(bson.A, 0, n), make(bson.A, 0, n)} }

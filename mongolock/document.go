@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// seen are the fields of a document that the store reads, and the server's clock
-// when the command began.
+// seen lists the fields of a document that the store reads, and the server's clock when
+// the command began.
 var (
 	seen           = slices.Clip(append(seenButShared, bson.E{Key: "shared", Value: 1}))
 	seenWithPlaces = append(seen, bson.E{Key: waitersField, Value: 1})
@@ -23,8 +23,8 @@ var (
 	))
 )
 
-// seenWithoutPlace are the fields that an exclusive acquire without a place reads. They are
-// encoded once, because most are of that kind.
+// seenWithoutPlace lists the fields that an exclusive acquire without a place reads. They
+// are encoded once, because most acquires are of that kind.
 var seenWithoutPlace = sync.OnceValue(func() bson.Raw {
 	raw, err := bson.Marshal(append(seen, queueSeenByOthers()))
 	if err != nil {
@@ -33,8 +33,8 @@ var seenWithoutPlace = sync.OnceValue(func() bson.Raw {
 	return raw
 })
 
-// seenBy are the fields that an acquire reads. If a shared hold was granted, it reads
-// that and not the others, of which there may be a thousand.
+// seenBy returns the fields that an acquire reads. If a shared hold was granted, it reads
+// only that hold, not the others, of which there may be a thousand.
 func seenBy(q *driver.AcquireRequest) any {
 	switch {
 	case q.Mode == driver.Exclusive && q.Place.IsZero():
@@ -53,22 +53,22 @@ func seenBy(q *driver.AcquireRequest) any {
 	)}, queueSeen(q))
 }
 
-// seenOf are the fields that a renewal of a hold of the lock ID reads: its own shared hold,
-// and how many wait.
+// seenOf returns the fields that a renewal reads: the shared hold of the lock ID, and the
+// number of waiters.
 func seenOf(lockID string) bson.D {
 	own := filter(orElse("$shared.locks", bson.A{}), eq(lock("lockId"), obj("$literal", lockID)))
 	return append(seenButShared,
 		bson.E{Key: "shared.locks", Value: own}, bson.E{Key: queueField + ".places", Value: size(livePlaces("$$NOW"))})
 }
 
-// document is the document of a resource, as a reply has it.
+// document is the document of a resource in a reply.
 type document struct {
 	record model.Record
 	now    model.Time
 	queue  queue
 }
 
-// decode reads the document and the time of a reply.
+// decode reads the document and the time in a reply.
 func (s *Store) decode(raw bson.Raw) (document, error) {
 	d, err := decode(raw)
 	if err == nil {
@@ -79,7 +79,7 @@ func (s *Store) decode(raw bson.Raw) (document, error) {
 			p.Asked = min(p.Asked, d.now)
 		}
 	}
-	if s.ownLimits { // none differs from that of a request
+	if s.ownLimits { // the limit of every request is accepted
 		for i := range d.record.Holds {
 			h := &d.record.Holds[i]
 			h.Limit = model.LimitOf(h.Mode, nil)
@@ -88,8 +88,8 @@ func (s *Store) decode(raw bson.Raw) (document, error) {
 	return d, err
 }
 
-// decode reads a document. If a field that decisions depend on is wrong, the error is
-// driver.ErrDamaged. A wrong owner or date of creation is left out, and the length of
+// decode reads a document. If a field that decisions depend on is invalid, the error is
+// driver.ErrDamaged. An invalid owner or date of creation is left out, and the length of
 // the array is the number of shared locks, even if their count differs.
 func decode(raw bson.Raw) (d document, err error) {
 	var resource string

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// The statements are built of these, once.
+// Short names for the expressions of package mongokit.
 var (
 	tmp, ask, set, finish     = mongokit.Tmp, mongokit.Ask, mongokit.Set, mongokit.Finish
 	obj, op                   = mongokit.Obj, mongokit.Op
@@ -21,7 +21,7 @@ var (
 func least(of any) bson.D { return obj("$min", of) }
 func most(of any) bson.D  { return obj("$max", of) }
 
-// filter and each bind every element to l, see lock.
+// filter and each bind every element to the variable l, see lock.
 func filter(in, when any) bson.D {
 	return obj("$filter", obj("input", in, "as", "l", "cond", when))
 }
@@ -35,5 +35,5 @@ func let(name string, value, in any) bson.D {
 	return obj("$let", obj("vars", obj(name, value), "in", in))
 }
 
-// lock is a field of the lock that filter and each bind.
+// lock is a field of the variable that filter and each bind.
 func lock(field string) string { return "$$l." + field }

@@ -14,7 +14,7 @@ import (
 //	  exclusive: { _id, lockId, owner, host, comment, createdAt, renewedAt, expiresAt, acquired },
 //	  shared: { count: n, locks: [ { the same fields } ] } }
 //
-// and what Holdfast adds, which mongo-lock leaves alone or drops:
+// and the fields that Holdfast adds, which mongo-lock leaves alone or drops:
 //
 //	  fence:   the last token granted
 //	  touched: when Holdfast last changed the document, in µs; rises with every change

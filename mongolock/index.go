@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// indexes returns the indexes of mongo-lock, one for queues and one for sweeps. Only the first one
-// is needed for safety: without it, two clients could make a document of the same
-// resource at the same time, and both would hold it.
+// indexes returns the indexes of mongo-lock, one for queues and one for sweeps. Only the
+// first one is needed for safety: without it, two clients could each create a document of
+// the same resource at the same time, and both would hold it.
 func indexes() []mongo.IndexModel {
 	models := []mongo.IndexModel{{
 		Keys: obj(resourceField, 1), Options: options.Index().SetUnique(true).SetSparse(true),
@@ -26,15 +26,15 @@ func indexes() []mongo.IndexModel {
 		models = append(models, mongo.IndexModel{Keys: obj(key, 1)})
 	}
 	models = append(models, mongo.IndexModel{Keys: obj(waitersField+".lockId", 1), Options: options.Index().SetSparse(true)})
-	// It has the documents of resources without holds: renewals do not change it.
+	// It has the documents of resources without holds, so renewals do not change it.
 	return append(models, mongo.IndexModel{Keys: obj(touchedField, 1), Options: options.Index().SetPartialFilterExpression(free)})
 }
 
 // free matches the documents of resources without holds.
 var free = obj("exclusive.acquired", false, "shared.count", 0)
 
-// Init implements driver.Initializer. It makes the indexes that are missing, and
-// finds out whether the deployment has change streams.
+// Init implements driver.Initializer. It creates missing indexes, and determines whether
+// the deployment has change streams.
 func (s *Store) Init(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (s *Store) Init(ctx context.Context) error {
 	return s.chooseWakeUps(ctx)
 }
 
-// ensureLayout refuses a collection in which programs lock in documents of another
-// layout: they and this store would not see each other's locks.
+// ensureLayout refuses a collection with documents of another layout: programs that use
+// that layout and this store would not see each other's locks.
 func (s *Store) ensureLayout(ctx context.Context) error {
 	name, ok, err := s.coll.Kind(ctx)
 	if ok && name != "" {
@@ -105,11 +105,11 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 	return s.coll.Wrap(err)
 }
 
-// guards reports whether the index keeps a resource from having two documents. A
-// sparse index does, too.
+// guards reports whether the index keeps a resource from having two documents. A sparse
+// index does that, too.
 func guards(i mongokit.Index) bool { return i.Unique && len(i.Partial) == 0 && len(i.Collation) == 0 }
 
-// maxShown is how many duplicates an error lists.
+// maxShown is the number of duplicates that an error lists.
 const maxShown = 10
 
 // duplicates returns an error that lists resources with more than one document.

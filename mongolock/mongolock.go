@@ -5,16 +5,15 @@
 //
 //	mongodb://user:password@db1,db2,db3/app?replicaSet=rs0&collection=locks
 //
-// The documents are those of the Go package mongo-lock, with some more fields:
-// programs that use that package and programs that use Holdfast exclude one another
-// on one collection, as long as the clocks of the former are right. The age of their
-// holds is not known, because they write dates of their own clocks. See fields.go for the
-// layout.
+// The documents have the layout of the Go package mongo-lock, with some more fields:
+// programs that use that package and programs that use Holdfast exclude one another on
+// one collection, as long as the clocks of the former are right. The age of their holds
+// is unknown, because they write dates of their own clocks. See fields.go for the layout.
 //
 // The server decides, on its clock, in one statement on one document. Writes are
 // acknowledged by the majority and journaled, whatever the settings of the collection
 // are. On a sharded cluster the clock is that of the router that got the statement: keep
-// the clocks of the routers together, or give holds a takeover delay.
+// the clocks of the routers in step, or give holds a takeover delay.
 package mongolock
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// Traits describes a store on a deployment that has change streams: a replica set
+// Traits returns the traits of a store on a deployment with change streams: a replica set
 // or a sharded cluster. On other deployments Notifies is false.
 func Traits() driver.Traits {
 	return driver.Traits{
@@ -41,22 +40,23 @@ func Traits() driver.Traits {
 	}
 }
 
-// Options change what New does. The zero value is the default.
+// Options are the optional settings of New. The zero value has the defaults.
 type Options struct {
-	// Poll makes waiters poll. Without it, the store opens a change stream with the
-	// first waiter, which uses one of the client's connections.
+	// Poll makes waiters poll. Otherwise the first waiter opens a change stream, which
+	// uses one of the client's connections.
 	Poll bool
-	// Logger gets a line that says whether there are wake-ups, and warnings of a
-	// stream that fails. Default: nothing is logged.
+	// Logger gets a line that says whether there are wake-ups, and warnings when the
+	// change stream fails. Default: nothing is logged.
 	Logger *slog.Logger
-	// OwnLimits makes the limit of each shared request alone decide, whatever the limits of
-	// the holds are. The store then neither writes limits nor shows them: those of shared
-	// holds are driver.LimitUnknown. A program with a wrong limit, or without one, takes the
-	// permits of others. It is for mongolock/compat/mongo-lock, which promises this to its callers.
+	// OwnLimits makes the limit of each shared request alone decide, whatever the limits
+	// of the holds are. The store then neither writes limits nor shows them: for shared
+	// holds they are driver.LimitUnknown. A program with a wrong limit, or without one,
+	// takes the permits of others. It is for mongolock/compat/mongo-lock, which promises
+	// this to its callers.
 	OwnLimits bool
-	// ExactRenewals moves the end of a renewed hold to now + TTL even if that is earlier. A
-	// renewal that arrives late, or a late copy of one, can then shorten a lease. It is for
-	// mongolock/compat/mongo-lock, which promises this to its callers.
+	// ExactRenewals moves the end of a renewed hold to now + TTL even if that is earlier.
+	// A renewal that arrives late, or a late copy of one, can then shorten a hold. It is
+	// for mongolock/compat/mongo-lock, which promises this to its callers.
 	ExactRenewals bool
 }
 
@@ -64,7 +64,7 @@ type Options struct {
 type Store struct {
 	coll   *mongokit.Collection
 	log    *slog.Logger
-	polls  atomic.Bool // there are no wake-ups
+	polls  atomic.Bool // waiters poll, without wake-ups
 	stream *wake.Stream
 
 	ownLimits, exactRenewals bool // see Options
@@ -115,5 +115,5 @@ func (s *Store) Close() error {
 	return s.coll.Close()
 }
 
-// Format implements fmt.Formatter. It prints no more than what it is.
+// Format implements fmt.Formatter. It prints only the name of the type.
 func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "mongolock.Store") }

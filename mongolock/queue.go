@@ -15,23 +15,23 @@ import (
 )
 
 // skew is how far the last request for a place may lie ahead of the time of a statement.
-// That time is when the command began, on the clock of its router: it may have waited
-// for a command that began later, which took the place. A clock that was set back further
-// keeps no place alive.
+// That time is when the command began, on the clock of its router: the command may then
+// have waited for one that began later and took the place. If a clock was set back by
+// more, it keeps no place alive.
 const skew = 5 * time.Second
 
 // allPlaces are the elements of the queue.
 func allPlaces() bson.D { return orElse("$"+waitersField, bson.A{}) }
 
-// livePlaces are the places that count.
+// livePlaces returns the places that have not expired.
 func livePlaces(now any) bson.D {
 	return filter(allPlaces(), and(
 		gte(lock("asked"), firstEnd), lte(lock("asked"), add(now, skew.Milliseconds())), gt(lock("until"), now),
 	))
 }
 
-// ownPlace is the index of the request's place among the live ones, -1 if there is none. A
-// place of another kind is not its own: the request starts at the end.
+// ownPlace is the index of the request's place among the live ones, -1 if it has none. A
+// place for another mode or limit is not its own: the request starts at the end.
 func ownPlace(live any, own func(field string) any) bson.D {
 	return op("$indexOfArray", each(live, and(
 		eq(lock("placeId"), own("placeId")), eq(lock("mode"), own("mode")),
@@ -39,19 +39,19 @@ func ownPlace(live any, own func(field string) any) bson.D {
 	)), true)
 }
 
-// fair are the fair ones of the places.
+// fair selects the fair places.
 func fair(places any) bson.D { return filter(places, eq(lock("fair"), true)) }
 
-// ahead are the places that a request whose own place has that index must not pass. others
-// are the live places but its own.
+// ahead are the places that a request must not overtake; at is the index of its own
+// place, and others are the live places of other requests.
 func ahead(live, at, others any) bson.D {
 	return fair(cond(lt(at, 0), others, cond(gt(at, 0), op("$slice", live, at), bson.A{})))
 }
 
-// queues are the last stages of a request with a place, before it is finished. The field
-// queues says that it gets the place or keeps it. That is so if it was refused, and not by
-// a hold of its own, unless the place is fresh or the queue full, or the request keeps the
-// place for no time.
+// queues returns the last stages of a request with a place, before it is finished. The
+// field queues says that it gets or keeps the place. This is the case if the request was
+// refused, but not because of a hold of its own, except if its place is fresh, the queue
+// is full, or the request keeps a place for no time.
 func queues() mongo.Pipeline {
 	return mongo.Pipeline{
 		set(
@@ -73,7 +73,7 @@ func queues() mongo.Pipeline {
 	}
 }
 
-// queueKept is what becomes of the queue by a request with a place.
+// queueKept is the queue after a request with a place.
 func queueKept() bson.D {
 	return cond(tmp("granted"), tmp("others"), cond(
 		tmp("queues"), cond(
@@ -93,7 +93,7 @@ func placeOf(q *driver.AcquireRequest) bson.D {
 	)
 }
 
-// limitOf is the limit that a shared hold of the request keeps, or null.
+// limitOf is the limit that the place of the request keeps, or null.
 func limitOf(q *driver.AcquireRequest) any {
 	if q.Mode == driver.Shared && q.Limit != driver.LimitUnknown {
 		return int64(q.Limit)
@@ -101,18 +101,19 @@ func limitOf(q *driver.AcquireRequest) any {
 	return nil
 }
 
-// keepOf is how long a request keeps its place, and how much of that is left to a place
-// that need not be kept again, in ms.
+// keepOf has the time for which a request keeps its place, and the time left from which
+// on a place is fresh and is not written again, in ms.
 func keepOf(q *driver.AcquireRequest) bson.D {
 	keep := q.PlaceTTL()
 	return obj("keep", keep.Milliseconds(), "fresh", (keep - keep/4).Milliseconds())
 }
 
-// mostAhead is how many of the places ahead a refusal describes.
+// mostAhead is the number of places ahead that a refusal describes.
 const mostAhead = 4
 
-// queueSeen is what an acquire reads of the queue: how many places there are, and how many
-// of others, how many are ahead, the first of these, and the index of its own.
+// queueSeen is the part of the queue that an acquire reads: the number of places, the
+// number of others' places and of those ahead, the first places ahead, and the index of
+// its own.
 func queueSeen(q *driver.AcquireRequest) bson.E {
 	if q.Place.IsZero() {
 		return queueSeenByOthers()
@@ -136,10 +137,10 @@ var queueSeenByOthers = sync.OnceValue(func() bson.E {
 	))}
 })
 
-// queueField is the field in which projections return what a request needs of the queue.
+// queueField is the field in which projections return the part of the queue that is read.
 const queueField = "queue"
 
-// queue is what a reply has of a queue.
+// queue is the part of a queue in a reply.
 type queue struct {
 	places, others, ahead int
 
@@ -162,7 +163,7 @@ func (d *document) decodeQueue(v bson.RawValue) error {
 	return d.decodePlaces(seen.Lookup("first"))
 }
 
-// decodePlaces reads the places. It leaves out what statements drop.
+// decodePlaces reads the places. It leaves out the places that statements drop.
 func (d *document) decodePlaces(v bson.RawValue) error {
 	values, err := mongokit.Array(v)
 	if err != nil {
@@ -178,7 +179,7 @@ func (d *document) decodePlaces(v bson.RawValue) error {
 	return nil
 }
 
-// decodePlace reads a place. ok is false if it is none.
+// decodePlace reads a place. ok is false if it is invalid.
 func decodePlace(place bson.Raw) (p model.Place, ok bool) {
 	if asked, ok := place.Lookup("asked").DateTimeOK(); !ok || asked < int64(firstEnd) {
 		return p, false
@@ -204,8 +205,8 @@ func decodePlace(place bson.Raw) (p model.Place, ok bool) {
 	return p, true
 }
 
-// Waiters implements driver.Queue, as List does. The query uses the index on the resource,
-// or the one on the lock IDs of waiters.
+// Waiters implements driver.Queue, as List does. The query uses the index on the resource
+// or the index on the lock IDs of waiters.
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 	query := someWait
 	if f.LockID != "" {
@@ -219,10 +220,11 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 	})
 }
 
-// someWait matches documents with places.
+// someWait matches documents with waiters.
 var someWait = obj(waitersField+".lockId", obj("$gt", ""))
 
-// queued matches the document of the resource if somebody may wait for it.
+// queued matches the document of the resource if it may have waiters, and changes
+// nothing.
 func queued(resource string) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetCollation(exactly).
 		SetFilter(append(named(resource), someWait...)).

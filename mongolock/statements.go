@@ -10,39 +10,38 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// statement is an update of one document by a pipeline:
+// statement is an update of one document by a pipeline. The pipeline
 //
-//  1. it sets a field, mongokit.Scratch, to the server's clock and the request;
-//  2. it adds the locks to that field: the exclusive one, as an array of none or one,
-//     and the shared ones; and the live places. The update fails if they are not where
-//     they belong;
-//  3. it decides, in that field, what changes. Nothing does if a lock is not sound:
-//     the statement does not overwrite a lock that it cannot understand;
-//  4. it sets the fields of the document: to what they were, unless something changes;
-//  5. it removes the scratch field.
+//  1. sets a field, mongokit.Scratch, to the server's clock and the request;
+//  2. adds the locks to that field (the exclusive one as an array of none or one, and the
+//     shared ones) and the live places. The update fails if they have the wrong types;
+//  3. decides, in that field, what changes. Nothing changes if a lock is not sound: the
+//     statement does not overwrite a lock that it cannot decode;
+//  4. sets the fields of the document, to their old values if nothing changes;
+//  5. removes the scratch field.
 type statement = mongokit.Statement
 
-// newStatement begins with stage 2, because the first one has the request. It sets
-// the pairs beside sound, which completes stage 2.
+// newStatement begins with stage 2, because the first stage has the request. It sets the
+// pairs beside sound, which completes stage 2.
 //
-// Statements are built when they are first used, and so are their parts, which are
-// functions: the program may have linked this package and use another store. To build
-// all of them takes as long as to start a small program.
+// Statements and their parts are built on first use, because the program may have linked
+// this package and use another store. Building all of them takes as long as starting a
+// small program.
 func newStatement(pairs []any, parts ...mongo.Pipeline) statement {
 	return statementOn(locks("waiters", livePlaces(tmp("now"))), pairs, parts)
 }
 
-// statementOn is newStatement with the locks, and perhaps the queue, that stage 2 adds.
+// statementOn is newStatement with the stages that add the locks and perhaps the queue.
 func statementOn(locks mongo.Pipeline, pairs []any, parts []mongo.Pipeline) statement {
 	return mongokit.NewStatement(append([]mongo.Pipeline{
 		locks, {set(append([]any{"sound", sound()}, pairs...)...)},
 	}, parts...)...)
 }
 
-// locks is stage 2. If a document is damaged, or lacks what others have, an operator
-// fails on it, and so does the statement; or the locks are not sound. The statement
-// checks all of them at once: there may be a thousand, and checking one after another
-// takes a server far longer.
+// locks is stage 2. If a document is damaged, or lacks a field, an operator fails on it,
+// and so does the statement, or the locks are not sound. The statement checks all locks
+// at once: there may be a thousand, and checking one after another takes a server far
+// longer.
 func locks(pairs ...any) mongo.Pipeline {
 	return mongo.Pipeline{
 		set(append([]any{
@@ -60,19 +59,19 @@ func locks(pairs ...any) mongo.Pipeline {
 	}
 }
 
-// all are the values of a field of the locks that have it.
+// all returns the values of a field in the locks that have it.
 func all(field string) bson.D {
 	return concat(tmp("exclusive."+field), tmp("shared."+field))
 }
 
-// next is a number that is larger than the field, and not behind the clock.
+// next is a number that is larger than the field and not behind the clock.
 func next(field string) bson.D {
 	return larger(add(orElse("$"+field, int64(0)), int64(1)), tmp("micros"))
 }
 
-// sound says that the lock ID of each lock is a text that is not empty, that its ends
-// are null or dates, and its limit, if it has one, a number. Types have an order: a
-// value between two texts is a text, and numbers are less than any text.
+// sound says that the lock ID of each lock is a non-empty string, that its ends are null
+// or dates, and that its limit, if any, is a number. Types are ordered: a value between
+// two strings is a string, and numbers are less than any string.
 func sound() bson.D {
 	return and(
 		eq(size(tmp("ids")), add(size(tmp("exclusive")), size(tmp("shared")))),
@@ -102,12 +101,12 @@ func sharedAs(locks any) bson.D {
 }
 
 // Every hold that blocks refuses an acquire, even the hold of the same request: a repeat
-// finds it in the document and gets the same grant. The statement writes touched
-// nevertheless: the first attempt may have had no answer because no other member had the
-// hold yet, and the reply to a write waits for the members.
+// finds it in the document and gets the same grant. The statement writes touched all the
+// same: the first attempt may have failed because no other member had the hold yet, and
+// the reply to a write waits for the members.
 //
-// The places ahead stand beside the holds, as if their waiters held the resource already.
-// There is a statement for requests with a place, because most have none.
+// The places ahead count like holds, as if their waiters already held the resource.
+// Requests with a place have statements of their own, because most requests have none.
 var acquires = [2][2]func() statement{
 	driver.Exclusive: {acquiring(driver.Exclusive, false), acquiring(driver.Exclusive, true)},
 	driver.Shared:    {acquiring(driver.Shared, false), acquiring(driver.Shared, true)},
@@ -179,8 +178,8 @@ func acquire(mode driver.Mode, hasPlace bool) statement {
 	))...)
 }
 
-// repeated says that the requested hold is there and live. There may be a thousand:
-// the statement checks them one by one only if one of them has the ID.
+// repeated says that the requested hold exists and is live. There may be a thousand
+// holds: the statement checks them one by one only if one of them has the ID.
 func repeated() bson.D {
 	return cond(
 		op("$in", ask("lock.holdId"), concat(tmp("exclusive.holdId"), tmp("shared.holdId"))),
@@ -192,12 +191,12 @@ func repeated() bson.D {
 	)
 }
 
-// live says that this end is not reached.
+// live says that this end has not been reached.
 func live(end any) bson.D { return or(eq(orElse(end, nil), nil), gt(end, tmp("now"))) }
 
 // limitDiffers says that a shared hold, or a place ahead, has another limit than the
-// request. If an old client renews a lock, that has no limit from then on, but keeps the
-// field. The statement checks the locks one by one only if a limit differs.
+// request. If an old client renews a lock, it loses its limit, although the field stays.
+// The statement checks the locks one by one only if a limit differs.
 func limitDiffers() bson.D {
 	return and(ne(ask("limit"), nil), cond(
 		and(
@@ -211,7 +210,7 @@ func limitDiffers() bson.D {
 	))
 }
 
-// kept are the locks that have not expired, usually all of them.
+// kept returns the locks that have not expired, usually all of them.
 func kept(locks string) bson.D {
 	return cond(lte(least(tmp(locks+".expiresAt")), tmp("now")), filter(tmp(locks), not(expired())), tmp(locks))
 }

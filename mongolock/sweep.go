@@ -13,8 +13,8 @@ import (
 
 // Sweep implements driver.Store. Indexes find the documents that are due.
 //
-// A document that only old clients have used lacks Holdfast's fields. Sweep drops
-// its expired holds and keeps the document.
+// A document that only old clients have used lacks Holdfast's fields. Sweep drops its
+// expired holds but keeps the document.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.SweepResult{}, err
@@ -32,8 +32,8 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepR
 	return sweep.Run(ctx, q)
 }
 
-// idle matches the records of resources that have not changed since limit, and for which
-// nobody waits.
+// idle matches the records of resources that have not changed since limit and have no
+// waiters.
 func idle(limit, now model.Time) bson.D {
 	last := obj("$lte", int64(limit))
 	return append(obj(
@@ -42,8 +42,8 @@ func idle(limit, now model.Time) bson.D {
 	), free...)
 }
 
-// past matches the documents with locks that have expired. An index has an array once for
-// each element: only $elemMatch bounds it on both sides.
+// past matches the documents with expired locks. An index has an entry for each element
+// of an array: only $elemMatch applies both bounds to the same element.
 func past(now bson.DateTime) bson.D {
 	ends := obj("$lte", now, "$gte", firstEnd)
 	return obj("$or", bson.A{obj("exclusive.expiresAt", ends), obj("shared.locks", obj("$elemMatch", obj("expiresAt", ends)))})

@@ -23,8 +23,8 @@ import (
 // defaultCollection is the collection if the URL names none.
 const defaultCollection = "locks"
 
-// serverSelection is how long an operation looks for a primary unless the URL sets another
-// time: about as long as an election takes. The driver's default is 30 s.
+// serverSelection is how long an operation waits for a primary, unless the URL sets it:
+// about as long as an election takes. The driver's default is 30 s.
 const serverSelection = 10 * time.Second
 
 func init() {
@@ -68,13 +68,13 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 type target struct {
 	uri                  string // for the driver
 	database, collection string
-	layout               mongokit.Layout // zero: this package's
+	layout               mongokit.Layout // zero: the layout of this package
 	timeout              time.Duration   // of the layout; 0: its default
 	said                 *url.URL        // the URL, whose secrets no error may repeat
 }
 
-// refused returns the error of a URL that the driver does not accept. A failure of the DNS
-// may be temporary, so it is not driver.ErrInvalid.
+// refused returns the error for a URL that the driver does not accept. A failure of the
+// DNS may be temporary, so it is not driver.ErrInvalid.
 func (t target) refused(err error) error {
 	text := storeurl.Hide(err.Error(), t.said)
 	var dns *net.DNSError
@@ -131,8 +131,7 @@ func parseURL(u *url.URL) (t target, err error) {
 	return t, nil
 }
 
-// driverOptions are the driver's options of a URL. The driver ignores misspelled
-// ones.
+// driverOptions are the driver's URL options. The driver itself ignores misspelled ones.
 var driverOptions = strings.Fields(`
 	appname authmechanism authmechanismproperties authsource
 	compressors connect connecttimeoutms directconnection enableoverloadretargeting

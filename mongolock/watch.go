@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// frees are the changes after which a waiter may be granted the resource. Releases
-// and sweeps of Holdfast set freed. A change without touched is an old client's, of
-// any kind. If a server reports a change as the whole document, freed equals touched
-// after a release.
+// frees matches the changes after which a waiter may be granted the resource. Releases
+// and sweeps of Holdfast set freed. A change without touched is an old client's, of any
+// kind. If a server reports a change as the whole document, freed equals touched after a
+// release.
 func frees() mongo.Pipeline {
 	return mongo.Pipeline{
 		obj("$match", obj("$or", bson.A{
@@ -29,7 +29,7 @@ func frees() mongo.Pipeline {
 	}
 }
 
-// newStream signals releases. All waiters share one change stream.
+// newStream returns the change stream that signals releases. All waiters share it.
 func newStream(coll *mongokit.Collection, log *slog.Logger) *wake.Stream {
 	s := &wake.Stream{Name: "change stream", Log: log}
 	s.Open = func(ctx context.Context, _ bool) (follow func() error, err error) {
@@ -53,8 +53,8 @@ func followStream(ctx context.Context, stream *mongo.ChangeStream, hub *wake.Hub
 	return errors.New("the server ended it")
 }
 
-// chooseWakeUps finds out whether there are change streams: a standalone server has
-// none, and a user needs the right.
+// chooseWakeUps determines whether there are change streams: a standalone server has
+// none, and the user needs the right to open them.
 func (s *Store) chooseWakeUps(ctx context.Context) error {
 	if s.polls.Load() {
 		s.log.Info("holdfast: waiters poll, as configured")

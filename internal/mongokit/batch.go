@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Found is a document that was read, or why it cannot be understood.
+// Found is a document that was read, or the reason why it cannot be decoded.
 type Found struct {
 	Record model.Record
 	Now    model.Time
@@ -21,29 +21,29 @@ type Found struct {
 	Hidden bool // more places may be ahead of the request than the record has
 }
 
-// Batch renews and releases holds. One write renews or releases those of a resource,
-// and the server decides it: the document changes if, and only if, one of the holds
-// is renewed or released.
+// Batch renews and releases holds. One write handles the holds of one resource. The
+// server decides: the document changes if, and only if, one of the holds is renewed or
+// released.
 type Batch struct {
 	Collection *Collection
-	// Look reads the documents of resources. It leaves out documents that do not exist.
+	// Look reads the documents of resources. It leaves out missing documents.
 	Look func(ctx context.Context, resources []string) (map[string]Found, error)
-	// Renewal and Ending return the write for the requests about one resource: at
-	// most Together, with a lock ID each.
+	// Renewal and Ending return the write for the requests about one resource: at most
+	// Together requests, each with another lock ID.
 	Renewal  func([]driver.RenewRequest) mongo.WriteModel
 	Ending   func([]driver.ReleaseRequest) mongo.WriteModel
 	Together int
-	// Queued returns a write that matches the document of the resource if somebody may
-	// wait for it, and changes nothing. Nil: the documents have no queue.
+	// Queued returns a write that matches the document of the resource if it may have
+	// waiters, and changes nothing. Nil: the documents have no queue.
 	Queued func(resource string) mongo.WriteModel
 }
 
 // Renew renews the holds as a driver.Store does.
 //
-// It takes one round trip if all holds are renewed, each has its own document and nobody
-// waits: all documents change then. Otherwise Renew reads the documents, in another round
-// trip. A hold that is live then was live before, because no hold becomes live again. So
-// its renewal took place, unless the server reports that it failed.
+// It takes one round trip if all holds are renewed, each has its own document and there
+// are no waiters: then all documents change. Otherwise Renew reads the documents in a
+// second round trip. A hold that is live then was live before, because no hold becomes
+// live again. So it was renewed, unless the server reports that the renewal failed.
 func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -80,13 +80,14 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, nil
 }
 
-// Renewed returns what the document says about a renewal.
+// Renewed returns the result of a renewal, as the document shows it.
 func Renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 	unknown := driver.RenewResult{Left: driver.Unknown, Err: f.Err}
 	if f.Err != nil {
 		return unknown
 	}
-	// If a renewal to almost nothing would succeed, the hold is live and not released.
+	// If a renewal with the shortest TTL would succeed, the hold is live and not
+	// released.
 	moment := driver.RenewRequest{HoldRef: q.HoldRef, TTL: 1}
 	if _, r := model.Renew(f.Record, f.Now, moment); r.Err != nil || failed == nil {
 		return r
@@ -97,14 +98,14 @@ func Renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 
 // Release releases the holds as a driver.Store does.
 //
-// A single release takes one round trip if the hold was there: its document changes.
-// Several releases read the documents first, because the reply does not say which of
-// them changed, and release only the holds that are there. If a hold was not there,
-// or several were in one document, the document shows whether the lock ID has a hold
-// of an old program.
+// A single release of a hold that exists takes one round trip: its document changes.
+// Several releases read the documents first, because the reply does not say which
+// documents changed, and release only the holds that exist. If a hold did not exist, or
+// several were in one document, the document shows whether the lock ID has a hold of an
+// old program.
 //
-// A release that only gives up a place never finds a hold. If it is the only one, the
-// documents must have no queue: otherwise a change does not say whether the hold was there.
+// A request that only gives up a place never finds a hold. If it is the only request, the
+// documents must have no queue: otherwise a change does not say whether a hold existed.
 func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -143,7 +144,7 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		r := &results[at[i]]
 		r.Err = releaseError(docs[q.Resource], q, done.Failed[all.of[i]])
 		r.Remains = remains(docs[q.Resource], q)
-		r.Found = r.Found && !r.Remains // it was when the documents were read
+		r.Found = r.Found && !r.Remains // it existed when the documents were read
 	}
 	return results, nil
 }
@@ -152,8 +153,8 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 type onlyExpired struct{}
 
 // OnlyExpired returns a ctx under which package mongolock releases a hold only if it has
-// expired when the server decides. It is for the drop-in of mongo-lock, which unlocks what has
-// expired: a renewal may come between its look and the release.
+// expired when the server decides. The drop-in for mongo-lock needs it to unlock expired
+// locks: a renewal may come between its look and the release.
 func OnlyExpired(ctx context.Context) context.Context {
 	return context.WithValue(ctx, onlyExpired{}, true)
 }
@@ -161,10 +162,10 @@ func OnlyExpired(ctx context.Context) context.Context {
 // IsOnlyExpired reports whether OnlyExpired made the ctx.
 func IsOnlyExpired(ctx context.Context) bool { return ctx.Value(onlyExpired{}) != nil }
 
-// OnlyPlace reports whether the request gives up a place, and no hold.
+// OnlyPlace reports whether the request gives up only a place, not a hold.
 func OnlyPlace(q driver.ReleaseRequest) bool { return q.HoldID.IsZero() && !q.Place.IsZero() }
 
-// Released returns what the document says about a release that comes next.
+// Released returns the result that a release would have, as the document shows it.
 func Released(f Found, q driver.ReleaseRequest) driver.ReleaseResult {
 	if f.Err != nil {
 		return driver.ReleaseResult{Err: f.Err}
@@ -182,8 +183,8 @@ func remains(f Found, q driver.ReleaseRequest) bool {
 	})
 }
 
-// present returns the requests whose holds or places are there, and their indexes. It
-// notes which holds are, and the errors of damaged documents.
+// present returns the requests whose holds or places exist, and their indexes. It sets
+// Found in the results, and the errors of damaged documents.
 func present(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.ReleaseResult) (send []driver.ReleaseRequest, at []int) {
 	for i, q := range qs {
 		f := docs[q.Resource]
@@ -192,15 +193,15 @@ func present(docs map[string]Found, qs []driver.ReleaseRequest, results []driver
 		}
 		before := f.Record.Touched
 		if f.Record, _, _ = model.Release(f.Record, f.Now, q); f.Record.Touched != before {
-			docs[q.Resource] = f // so that a hold that comes twice is found once
+			docs[q.Resource] = f // a hold that is requested twice is found once
 			send, at = append(send, q), append(at, i)
 		}
 	}
 	return send, at
 }
 
-// releaseError returns the error of a release that may have changed nothing. A hold
-// that was granted since is no error: it was not there at the time of the release.
+// releaseError returns the error of a release that may have changed nothing. A hold that
+// was granted since then is not an error: it did not exist at the time of the release.
 func releaseError(f Found, q driver.ReleaseRequest, failed error) error {
 	if f.Err != nil || failed == nil {
 		return f.Err
@@ -211,7 +212,7 @@ func releaseError(f Found, q driver.ReleaseRequest, failed error) error {
 	return nil
 }
 
-// Explain returns the error of a statement: the document's, if that is damaged.
+// Explain returns the error of a statement, or that of the document if it is damaged.
 func (b *Batch) Explain(ctx context.Context, resource string, err error) error {
 	var command mongo.CommandError
 	if Transient(err) || !errors.As(err, &command) {
@@ -227,7 +228,7 @@ func (b *Batch) Explain(ctx context.Context, resource string, err error) error {
 func renewRef(q driver.RenewRequest) driver.HoldRef     { return q.HoldRef }
 func releaseRef(q driver.ReleaseRequest) driver.HoldRef { return q.HoldRef }
 
-// RefAsk returns what a statement needs to find the hold that it changes.
+// RefAsk returns the fields by which a statement finds the hold that it changes.
 func RefAsk(ref driver.HoldRef) bson.D {
 	return Obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
 }

@@ -1,6 +1,6 @@
-// Package mongokit has what Holdfast's stores in MongoDB share: how to write a
-// statement, how to send it until the server has decided it, and what its errors
-// mean. Except for KindOf, it does not depend on the layout of documents.
+// Package mongokit has the code that Holdfast's stores in MongoDB share: it builds
+// statements, sends them until the server has decided them, and classifies errors. Only
+// KindOf depends on the layout of documents.
 package mongokit
 
 import (
@@ -22,13 +22,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// maxTries bounds how often a statement is sent that the server did not decide
-// because of another one at the same time.
+// maxTries is how often a statement is sent that the server did not decide because of a
+// simultaneous one.
 const maxTries = 12
 
-// Collection is a collection that keeps locks. Its methods send all commands, and
-// never in the session or transaction that the caller's ctx carries: see
-// withoutSession.
+// Collection is a collection that keeps locks. Its methods send all commands, and never
+// in the session or transaction of the caller's ctx, see withoutSession.
 type Collection struct {
 	coll     *mongo.Collection
 	owned    bool // Close disconnects the client
@@ -37,8 +36,8 @@ type Collection struct {
 }
 
 // New returns the collection with the settings that locks need, whatever its own are:
-// it is read on the primary, writes are acknowledged by the majority and journaled,
-// and values are encoded as by the driver's default.
+// reads from the primary, writes acknowledged by the majority and journaled, and the
+// driver's default encoding of values.
 func New(coll *mongo.Collection) *Collection {
 	journal := true
 	return &Collection{coll: coll.Clone(options.Collection().
@@ -65,14 +64,14 @@ func (c *Collection) Close() error {
 // FullName returns the names of database and collection, with a dot between them.
 func (c *Collection) FullName() string { return c.coll.Database().Name() + "." + c.coll.Name() }
 
-// Undecided reports whether another client came in between. A duplicate key means that it
-// made the document at the same time. So does a write conflict, which other servers of the
-// protocol than MongoDB report.
+// Undecided reports whether another client interfered. A duplicate key means that it
+// created the document at the same time. A write conflict means the same on other servers
+// that speak the protocol of MongoDB.
 func Undecided(err error) bool {
 	return mongo.IsDuplicateKeyError(err) || HasCode(err, CodeWriteConflict)
 }
 
-// Retry sends a statement until the server decides it, a bounded number of times.
+// Retry sends a statement until the server decides it, at most maxTries times.
 func Retry(ctx context.Context, send func() error) error {
 	var err error
 	for try := range maxTries {
@@ -89,20 +88,21 @@ func Retry(ctx context.Context, send func() error) error {
 	return fmt.Errorf("the server did not decide in %d tries: %w", maxTries, err)
 }
 
-// backOff waits before a statement is sent again, or returns the error of a ctx that ends.
+// backOff waits before a statement is sent again. It returns the error of ctx if that
+// ends.
 func backOff(ctx context.Context, try int) error {
 	return backoff.Wait(ctx, rand.N(time.Millisecond<<min(try, 6)))
 }
 
-// Applied is the outcome of a bulk write. The reply does not say which of its writes
-// changed something.
+// Applied is the outcome of a bulk write. The server does not reply which writes changed
+// something.
 type Applied struct {
 	Matched int           // writes that found a document
 	Changed int           // writes that changed or deleted one
-	Failed  map[int]error // of the writes that the server could not evaluate
+	Failed  map[int]error // errors of the writes that the server could not evaluate, by index
 }
 
-// Apply sends writes that insert nothing in one bulk write. It retries writes that the
+// Apply sends writes that insert nothing in one bulk write. It repeats writes that the
 // server did not decide.
 func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (done Applied, err error) {
 	open := make([]int, len(writes))
@@ -125,7 +125,7 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (done
 		})
 		var bulk mongo.BulkWriteException
 		if HasCode(err, CodeWriteConflict) && !errors.As(err, &bulk) && try < maxTries {
-			continue // that is the answer to all of them
+			continue // Matched and Changed answer for all writes
 		}
 		if err != nil && (!errors.As(err, &bulk) || bulk.WriteConcernError != nil || res == nil) {
 			return Applied{}, c.Wrap(err)
@@ -137,8 +137,8 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (done
 	return done, nil
 }
 
-// undecided returns which of the open writes to retry. The others that have an
-// error failed, some of them perhaps in an earlier try.
+// undecided returns the open writes to repeat. It adds the errors of the others to
+// failed, which may have errors of earlier tries.
 func undecided(open []int, errs []mongo.BulkWriteError, patient bool, failed map[int]error) (again []int) {
 	for _, e := range errs {
 		if at := open[e.Index]; e.Code == CodeWriteConflict && patient {
@@ -150,7 +150,7 @@ func undecided(open []int, errs []mongo.BulkWriteError, patient bool, failed map
 	return again
 }
 
-// Millis returns a duration for the server: null stands for Forever.
+// Millis returns a duration for the server, in ms; null stands for Forever.
 func Millis(d time.Duration) any {
 	if d == driver.Forever {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// withoutSession returns ctx without the session that it may carry. A hold that was
-// written in the caller's transaction would be invisible before the commit, would
-// be gone if the transaction is aborted, and would have the transaction's write
-// concern. Reads would be as old as the transaction.
+// withoutSession returns ctx without its session. A hold written in the caller's
+// transaction would be invisible before the commit, would disappear if the transaction is
+// aborted, and would have the transaction's write concern. Reads would be as old as the
+// transaction.
 func withoutSession(ctx context.Context) context.Context { return mongo.NewSessionContext(ctx, nil) }
 
 // notSent is the text of the driver's error for a command that it did not send.
@@ -25,20 +25,19 @@ const notSent = "operation not sent to server, as Timeout would be exceeded"
 
 // send makes the driver send a command, without a session.
 //
-// The driver sends nothing that has less time than the quickest of its last ten
-// heartbeats took. They come every 10 s: after a slow start the driver refuses short
-// attempts though the server is quick again, for longer than a lock with a short TTL
-// lives. A command that the driver refused has reached no server. send repeats it
-// with a ctx that ends at the same time but has no deadline. It does not do that with
-// every command, because the driver closes a connection whose ctx ends without a
-// deadline.
+// The driver does not send a command that has less time than the quickest of its last ten
+// heartbeats took. Heartbeats come every 10 s. So after a slow start the driver refuses
+// short attempts although the server is quick again, for longer than a lock with a short
+// TTL lives. A refused command has reached no server. send repeats it with a ctx that
+// ends at the same time but has no deadline. Other commands keep the deadline, because
+// without one the driver closes the connection when the ctx ends.
 func send[T any](ctx context.Context, command func(context.Context) (T, error)) (T, error) {
 	ctx = withoutSession(ctx)
 	result, err := command(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), notSent) || ctx.Err() != nil {
 		return result, foreign.Error(ctx, err)
 	}
-	// The deadline of ctx cancels it, too: nothing else stops the driver then.
+	// Only this cancellation stops the driver at the deadline of ctx.
 	undated, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -46,7 +45,7 @@ func send[T any](ctx context.Context, command func(context.Context) (T, error)) 
 	return result, foreign.Error(ctx, err)
 }
 
-// FindOneAndUpdate calls the driver's.
+// FindOneAndUpdate calls the driver's FindOneAndUpdate.
 func (c *Collection) FindOneAndUpdate(
 	ctx context.Context, filter bson.D, update Pipeline, opts *options.FindOneAndUpdateOptionsBuilder,
 ) (bson.Raw, error) {
@@ -55,7 +54,7 @@ func (c *Collection) FindOneAndUpdate(
 	})
 }
 
-// DeleteMany calls the driver's, and returns how many documents were deleted.
+// DeleteMany calls the driver's DeleteMany, and returns the number of deleted documents.
 func (c *Collection) DeleteMany(ctx context.Context, filter bson.D, opts ...options.Lister[options.DeleteManyOptions]) (int, error) {
 	res, err := send(ctx, func(ctx context.Context) (*mongo.DeleteResult, error) {
 		return c.coll.DeleteMany(ctx, filter, opts...)
@@ -66,7 +65,8 @@ func (c *Collection) DeleteMany(ctx context.Context, filter bson.D, opts ...opti
 	return int(res.DeletedCount), nil
 }
 
-// Aggregate calls the driver's, and decodes all documents into the slice results.
+// Aggregate calls the driver's Aggregate, and decodes all documents into the slice
+// results.
 func (c *Collection) Aggregate(
 	ctx context.Context, pipeline mongo.Pipeline, results any, opts ...options.Lister[options.AggregateOptions],
 ) error {
@@ -80,7 +80,7 @@ func (c *Collection) Aggregate(
 	return err
 }
 
-// CreateIndexes calls the driver's.
+// CreateIndexes calls the driver's CreateMany.
 func (c *Collection) CreateIndexes(ctx context.Context, models ...mongo.IndexModel) error {
 	_, err := send(ctx, func(ctx context.Context) ([]string, error) {
 		return c.coll.Indexes().CreateMany(ctx, models)
@@ -88,8 +88,8 @@ func (c *Collection) CreateIndexes(ctx context.Context, models ...mongo.IndexMod
 	return err
 }
 
-// Watch opens a change stream, whose changes have the whole document. It needs read
-// concern majority.
+// Watch opens a change stream that reports whole documents. It needs read concern
+// majority.
 func (c *Collection) Watch(ctx context.Context, pipeline mongo.Pipeline) (*mongo.ChangeStream, error) {
 	return send(ctx, func(ctx context.Context) (*mongo.ChangeStream, error) {
 		return c.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority())).

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The server's error codes that have a meaning here.
+// The error codes of the server that are treated specially.
 const (
 	CodeUnauthorized          = 13
 	CodeAuthenticationFailed  = 18
@@ -28,9 +28,9 @@ const (
 	codeUnknownStage          = 40324
 )
 
-// permanent are the answers that a retry cannot fix. The server did nothing.
+// permanent lists answers that a retry cannot fix. The server did nothing.
 //
-//	code                 also says                                        certain with
+//	code                 can also mean                                    certain with
 //	13                   -                                                the code
 //	8000                 whatever Atlas has no other code for: quota,     the text about an action
 //	                     too many connections, a user that it has yet
@@ -38,8 +38,8 @@ const (
 //	10334, 17419, 17420  -                                                the code
 //	40324                -                                                the code
 //
-// 18 is not among them: a server gives it for each failure of a login, also if it cannot
-// look up the user because config servers or LDAP do not answer.
+// 18 is not listed: a server returns it for each failed login, even if it cannot look up
+// the user because config servers or LDAP do not answer.
 var permanent = []struct {
 	code      int
 	text, why string
@@ -56,8 +56,8 @@ const lacksRight = "the user lacks a right that the store needs: readWrite on th
 
 const tooLarge = "the document of the resource has no room for another hold: MongoDB takes 16 MB"
 
-// transient are the codes of a server that shuts down, is not the primary, or was
-// too slow. They have nothing to do with the request.
+// transient lists the codes of a server that shuts down, is not the primary, or was too
+// slow. They say nothing about the request.
 var transient = []int{
 	6, 7, 9001, 89, 202, // other servers cannot be reached
 	91, 189, 10107, 11600, 11602, 13435, 13436, // shutdown and step-down
@@ -65,16 +65,17 @@ var transient = []int{
 	63, 133, 150, 234, 13388, // shards move
 }
 
-// Transient reports whether the error comes from the connection, or from the present
-// state of the server. It then says nothing about documents or the server's features.
+// Transient reports whether the error is about the connection or about the present state
+// of the server, so that it says nothing about documents or the server's features.
 func Transient(err error) bool {
 	var server mongo.ServerError
 	return !errors.As(err, &server) || mongo.IsNetworkError(err) || mongo.IsTimeout(err) ||
 		slices.ContainsFunc(server.ErrorCodes(), func(code int) bool { return slices.Contains(transient, code) })
 }
 
-// Wrap names the collection. An error that lasts until somebody fixes its cause
-// becomes driver.ErrUnusable. The outcome of any other is unknown.
+// Wrap adds the name of the collection to an error. An error that lasts until somebody
+// fixes its cause becomes driver.ErrUnusable. Any other error means that the outcome is
+// unknown.
 func (c *Collection) Wrap(err error) error {
 	if err == nil || errors.Is(err, driver.ErrDamaged) || errors.Is(err, driver.ErrUnusable) {
 		return err
@@ -91,8 +92,8 @@ func (c *Collection) Wrap(err error) error {
 	return fmt.Errorf("MongoDB collection %s: %w", c.FullName(), err)
 }
 
-// unreached is the error that no primary was found in time. Its text has the state of
-// each server.
+// unreached means that no primary was found in time. Its text has the state of each
+// server.
 type unreached struct{ error }
 
 func (u unreached) Unwrap() error { return u.error }
@@ -121,7 +122,8 @@ func (u unreached) Error() string {
 	return "no primary can be reached: " + strings.Join(servers, "; ")
 }
 
-// Unusable says why the collection cannot be used, and wraps err if there is one.
+// Unusable returns a driver.ErrUnusable with the reason, which wraps err if that is not
+// nil.
 func (c *Collection) Unusable(why string, err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: MongoDB collection %s: %s", driver.ErrUnusable, c.FullName(), why)
@@ -129,7 +131,7 @@ func (c *Collection) Unusable(why string, err error) error {
 	return fmt.Errorf("%w: MongoDB collection %s: %s: %w", driver.ErrUnusable, c.FullName(), why, err)
 }
 
-// TooLarge reports whether the document has no room for what was written.
+// TooLarge reports whether the document has no room for the change.
 func TooLarge(err error) bool {
 	return HasCode(err, codeTooLarge) || HasCode(err, codeUpdateTooLarge) || HasCode(err, codeUpsertTooLarge)
 }
@@ -147,11 +149,11 @@ func permanentReason(err error) string {
 	return ""
 }
 
-// RefusesLogin reports whether no connection was made because the server did not accept the
-// user. The error of such a connection has the server's code in its text alone, and so do
-// those of all calls that waited when the pool was cleared because of it. The name of the
-// code says that the server has answered: "auth error" also stands for a connection that
-// was cut during authentication.
+// RefusesLogin reports whether the server did not accept the user, so that no connection
+// was made. Then only the text of the error has the server's code, and the same holds for
+// calls that waited when the pool was cleared because of it. The name of the code proves
+// that the server has answered: "auth error" also stands for a connection that was cut
+// during authentication.
 func RefusesLogin(err error) bool {
 	text := err.Error()
 	return HasCode(err, CodeAuthenticationFailed) || strings.Contains(text, "(AuthenticationFailed)") || strings.Contains(text, "bad auth")

@@ -2,16 +2,17 @@ package mongokit
 
 import "go.mongodb.org/mongo-driver/v2/bson"
 
-// Statements are built of these, once, when a store is made. Values of callers are
-// never part of an expression: the first stage of a statement has them, inside
-// $literal, and expressions read them from there.
+// Statements are built of these expressions, once, when a store is made. Values of
+// callers are never part of an expression: the first stage of a statement has them,
+// inside $literal, and expressions read them from there.
 //
-// Other servers of the protocol read some forms in another way than MongoDB. DocumentDB
-// returns null for a $reduce that starts from null, for example. The tests of the stores
-// refuse all operators and forms that are not known to mean the same everywhere.
+// Other servers that speak the protocol interpret some forms differently from MongoDB.
+// For example, DocumentDB returns null for a $reduce that starts from null. The tests of
+// the stores reject all operators and forms that are not known to mean the same
+// everywhere.
 
-// Obj makes a document of pairs of key and value. The functions below all call it, and
-// need no copy of it.
+// Obj makes a document of pairs of key and value. It is not inlined, because the
+// functions below all call it.
 //
 //go:noinline
 func Obj(pairs ...any) bson.D {
@@ -22,7 +23,7 @@ func Obj(pairs ...any) bson.D {
 	return d
 }
 
-// Op is an operator of any number of arguments.
+// Op is an operator with any number of arguments.
 func Op(name string, args ...any) bson.D { return Obj(name, bson.A(args)) }
 
 // And is $and.
@@ -61,14 +62,14 @@ func Cond(is, then, no any) bson.D { return Op("$cond", is, then, no) }
 // OrElse is b if a is null or missing.
 func OrElse(a, b any) bson.D { return Op("$ifNull", a, b) }
 
-// Merge is one document with the fields of several. Of fields with the same name, the
+// Merge is one document with the fields of several. If fields have the same name, the
 // last one counts.
 func Merge(args ...any) bson.D { return Op("$mergeObjects", args...) }
 
-// Concat is one array of several.
+// Concat joins arrays.
 func Concat(args ...any) bson.D { return Op("$concatArrays", args...) }
 
-// Size is how many elements an array has.
+// Size is the number of elements of an array.
 func Size(of any) bson.D { return Op("$size", of) }
 
 // Some reports whether an array has elements.

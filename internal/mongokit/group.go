@@ -6,15 +6,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// groups are requests in groups. One write performs a group: its requests are for one
-// resource, each with another lock ID.
+// groups are requests in groups. One write performs all requests of a group, which are
+// for one resource, each with another lock ID.
 type groups[Q any] struct {
 	each [][]Q
 	of   []int // the group of each request
 }
 
-// grouped groups requests. most bounds the size of a group. Two requests for the same lock
-// ID are never in one group. resources names each resource once.
+// grouped puts requests into groups of at most most requests. Two requests for the same
+// lock ID are never in one group. resources names each resource once.
 func grouped[Q any](qs []Q, ref func(Q) driver.HoldRef, most int) (g groups[Q], resources []string) {
 	type hold struct{ resource, lockID string }
 	open := make(map[string]int, len(qs)) // the last group of a resource
@@ -45,7 +45,7 @@ func (g groups[Q]) writes(of func([]Q) mongo.WriteModel) []mongo.WriteModel {
 	return writes
 }
 
-// allChanged reports whether that number of changed documents means that every
-// request was done. A group of several requests changes one document, which does not
-// say for which of them.
+// allChanged reports whether this number of changed documents means that every request
+// was done. A group of several requests changes one document, which does not say for
+// which of them.
 func (g groups[Q]) allChanged(changed int) bool { return changed == len(g.of) }

@@ -16,7 +16,7 @@ type Index struct {
 	Expire    bson.RawValue `bson:"expireAfterSeconds"`
 }
 
-// IsOn reports whether the index is on that field alone.
+// IsOn reports whether the index is on this field alone.
 func (i Index) IsOn(key string) bool {
 	elements, err := i.Key.Elements()
 	return err == nil && len(elements) == 1 && elements[0].Key() == key
@@ -34,7 +34,7 @@ func (i Index) Field() string {
 	return first.Key()
 }
 
-// ListIndexes returns the indexes of the collection: none if it does not exist yet.
+// ListIndexes returns the indexes of the collection, or none if it does not exist yet.
 func (c *Collection) ListIndexes(ctx context.Context) ([]Index, error) {
 	all, err := send(ctx, func(ctx context.Context) (all []Index, err error) {
 		cursor, err := c.coll.Indexes().List(ctx)

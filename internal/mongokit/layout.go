@@ -9,21 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Layout is a layout other than mongolock's, which a URL may name.
+// Layout is a layout other than mongolock's. A URL may name it.
 type Layout struct {
-	// Timeout says that URLs may have the parameter timeout.
+	// Timeout says whether URLs may have the parameter timeout.
 	Timeout bool
-	// Open opens a store in a collection that a URL names. timeout is 0 if the URL has
-	// none. The store disconnects the collection's client when it is closed.
+	// Open opens a store in a collection that a URL names. timeout is 0 if the URL has no
+	// such parameter. Closing the store disconnects the collection's client.
 	Open func(coll *mongo.Collection, timeout time.Duration) driver.Store
 }
 
-// Layouts has the layouts that are linked in, by the names that URLs have for them. It is
-// written by init functions only.
+// Layouts has the linked layouts, by their names in URLs. Only init functions write it.
 var Layouts = make(map[string]Layout)
 
-// KindOf returns the name that URLs have for the layout of a document: "" for the
-// layout of mongolock. ok is false if the document could be of any.
+// KindOf returns the name of a document's layout in URLs, "" for the layout of mongolock.
+// ok is false if the document fits any layout.
 func KindOf(doc bson.Raw) (name string, ok bool) {
 	has := func(field string) bool { return !Absent(doc.Lookup(field)) }
 	switch {

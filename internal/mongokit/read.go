@@ -15,7 +15,7 @@ func Absent(v bson.RawValue) bool {
 	return v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
 }
 
-// Text reads a text: "" if there is none.
+// Text reads a string, "" if the field is absent.
 func Text(v bson.RawValue) (string, error) {
 	if Absent(v) {
 		return "", nil
@@ -27,8 +27,8 @@ func Text(v bson.RawValue) (string, error) {
 	return s, nil
 }
 
-// Number reads an integer of any type, floating point too, which a shell writes: 0 if
-// there is none.
+// Number reads an integer of any type, also a floating point number, which a shell
+// writes. It returns 0 if the field is absent.
 func Number(v bson.RawValue) (int64, error) {
 	if Absent(v) {
 		return 0, nil
@@ -40,7 +40,7 @@ func Number(v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-// Object reads a document: nil if there is none.
+// Object reads a document, nil if the field is absent.
 func Object(v bson.RawValue) (bson.Raw, error) {
 	if Absent(v) {
 		return nil, nil
@@ -52,7 +52,7 @@ func Object(v bson.RawValue) (bson.Raw, error) {
 	return o, nil
 }
 
-// Array reads the elements of an array: nil if there is none.
+// Array reads the elements of an array, nil if the field is absent.
 func Array(v bson.RawValue) ([]bson.RawValue, error) {
 	if Absent(v) {
 		return nil, nil
@@ -64,7 +64,7 @@ func Array(v bson.RawValue) ([]bson.RawValue, error) {
 	return array.Values()
 }
 
-// Moment reads a date: 0 if there is none, or none after 1970.
+// Moment reads a date, 0 if there is no date after 1970.
 func Moment(v bson.RawValue) model.Time {
 	t, ok := v.DateTimeOK()
 	if !ok || t < 0 {
@@ -73,7 +73,7 @@ func Moment(v bson.RawValue) model.Time {
 	return model.Time(t) * 1000
 }
 
-// ReadHold reads what Holdfast adds to a hold in all layouts.
+// ReadHold reads the fields that Holdfast adds to a hold in all layouts.
 func ReadHold(doc bson.Raw, h *model.Hold) error {
 	id, err := Text(doc.Lookup("holdId"))
 	if err == nil {
@@ -96,7 +96,7 @@ func ReadHold(doc bson.Raw, h *model.Hold) error {
 	return nil
 }
 
-// ReadDetails reads what nothing is decided by, and leaves out what is wrong.
+// ReadDetails reads the fields that decide nothing, and leaves out invalid ones.
 func ReadDetails(doc bson.Raw, h *model.Hold) {
 	h.Details.Owner, _ = Text(doc.Lookup("owner"))
 	h.Details.Host, _ = Text(doc.Lookup("host"))

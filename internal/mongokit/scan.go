@@ -18,8 +18,8 @@ import (
 // the command began.
 const NowField = "now"
 
-// Now returns the server's clock, as a reply has it. A server before MongoDB 4.4 does
-// not compute it.
+// Now returns the server's clock in a reply. Servers before MongoDB 4.4 do not compute
+// it.
 func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
 	t, ok := reply.Lookup(NowField).DateTimeOK()
 	if !ok {
@@ -28,12 +28,12 @@ func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
 	return model.Time(t) * 1000, nil
 }
 
-// batchSize is how many documents one reply has, unless they exceed 16 MB: as many as
-// a batch of renewals. The server's default for the first one is 101.
+// batchSize is the number of documents in one reply, unless they exceed 16 MB: the size
+// of a batch of renewals. The server's default for the first reply is 101.
 const batchSize = 500
 
-// Scan yields the documents that match, by a cursor. A document is valid until the
-// next one is read. Scan ends after the first error.
+// Scan yields the matching documents from a cursor. A document is valid until the next
+// one is read. Scan ends after the first error.
 func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindOptionsBuilder) iter.Seq2[bson.Raw, error] {
 	ctx = withoutSession(ctx)
 	return func(yield func(bson.Raw, error) bool) {
@@ -60,8 +60,8 @@ func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindO
 	}
 }
 
-// Answer returns what the server decided about a request, which the document shows:
-// it has the hold if that was granted, now or by an earlier attempt. It does not know the
+// Answer returns the server's decision about a request, which the document shows: it has
+// the hold if it was granted, now or by an earlier attempt. Answer does not know the
 // place of the request.
 func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
 	q.Place = driver.PlaceID{}
@@ -74,8 +74,8 @@ func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
 	}
 	for _, h := range f.Record.Holds {
 		if err == nil && h.HoldID == q.HoldID {
-			// The time is that of the command's begin. It may then have waited for a
-			// command that began later: a repeat of the request, or a renewal.
+			// This is the time when the command began. The command may then have waited
+			// for one that began later: a repeat of the request, or a renewal.
 			g.Left = min(g.Left, h.End.Until(max(h.Created, h.Renewed)))
 		}
 	}

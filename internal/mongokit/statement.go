@@ -26,11 +26,11 @@ func Set(pairs ...any) bson.D {
 	return Obj("$set", Obj(pairs...))
 }
 
-// Finish returns the last stages. They set the fields if the change takes place,
-// and keep them otherwise. The server does not write a document that stays the same.
+// Finish returns the last stages. They set the fields if the change takes place, and
+// otherwise keep them. The server does not write an unchanged document.
 func Finish(change any, pairs ...any) mongo.Pipeline { return FinishWith(nil, change, pairs...) }
 
-// FinishWith is Finish with fields that are set in any case.
+// FinishWith is Finish with fields that are set in either case.
 func FinishWith(fields bson.D, change any, pairs ...any) mongo.Pipeline {
 	for i := 1; i < len(pairs); i += 2 {
 		pairs[i] = Cond(change, pairs[i], "$"+pairs[i-1].(string))
@@ -39,8 +39,8 @@ func FinishWith(fields bson.D, change any, pairs ...any) mongo.Pipeline {
 }
 
 // Statement is an update of one document by a pipeline. It has all stages but the first,
-// encoded as the elements "1" and so on of an array, because a batch has hundreds of
-// statements.
+// encoded as the elements "1" and so on of an array. They are encoded once, because a
+// batch has hundreds of statements.
 type Statement []byte
 
 // NewStatement makes a statement of its stages. It panics if they cannot be
@@ -54,18 +54,18 @@ func NewStatement(parts ...mongo.Pipeline) Statement {
 	return array[head+empty : len(array)-tail]
 }
 
-// Of completes the statement by its first stage: the server's clock, the request, and
-// other values that the statement needs of the document before it changes.
+// Of completes the statement with its first stage: the server's clock, the request, and
+// other values that the statement needs from the document before it changes.
 //
 // All values of callers are in the literal. $$NOW is only in a nested $set, and
-// expressions read it from there: some servers of the protocol refuse it inside the
-// objects that operators build.
+// expressions read it from there: some servers that speak the protocol refuse it inside
+// the objects that operators build.
 func (s Statement) Of(ask bson.D, more ...any) Pipeline {
 	known := append(Obj("now", "$$NOW", "ask", Obj("$literal", ask)), Obj(more...)...)
 	return Pipeline{Obj("$set", Obj(Scratch, known)), s}
 }
 
-// Pipeline is a statement with its request. The driver takes it as an update.
+// Pipeline is a statement with its request. The driver accepts it as an update.
 type Pipeline struct {
 	first bson.D
 	rest  Statement

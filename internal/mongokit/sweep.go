@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// chunk is how many documents a sweep changes in one round trip.
+// chunk is the number of documents that a sweep changes in one round trip.
 const chunk = 500
 
-// anyDocument returns one document of the collection, or nil if it has none.
+// anyDocument returns one document of the collection, or nil if it is empty.
 func (c *Collection) anyDocument(ctx context.Context, projection any) (bson.Raw, error) {
 	doc, err := send(ctx, func(ctx context.Context) (bson.Raw, error) {
 		return c.coll.FindOne(ctx, bson.D{}, options.FindOne().SetProjection(projection)).Raw()
@@ -29,9 +29,9 @@ func (c *Collection) anyDocument(ctx context.Context, projection any) (bson.Raw,
 	return doc, c.Wrap(err)
 }
 
-// Kind returns the layout of the collection, as KindOf does: one document shows it,
-// because the collection is used for locks alone. ok is false if there is none, or if
-// it could be of any layout.
+// Kind returns the layout of the collection, as KindOf does. One document shows it,
+// because the collection has only locks. ok is false if the collection is empty or the
+// document fits any layout.
 func (c *Collection) Kind(ctx context.Context) (name string, ok bool, err error) {
 	doc, err := c.anyDocument(ctx, nil)
 	if doc == nil {
@@ -41,7 +41,7 @@ func (c *Collection) Kind(ctx context.Context) (name string, ok bool, err error)
 	return name, ok, nil
 }
 
-// Clock returns the server's time. It needs a document to read it with: ok is false
+// Clock returns the server's time. It needs a document to read the time with: ok is false
 // if the collection is empty.
 func (c *Collection) Clock(ctx context.Context) (now model.Time, ok bool, err error) {
 	reply, err := c.anyDocument(ctx, Obj("_id", 0, NowField, "$$NOW"))
@@ -52,27 +52,26 @@ func (c *Collection) Clock(ctx context.Context) (now model.Time, ok bool, err er
 	return now, err == nil, err
 }
 
-// Sweep is how a store sweeps its collection. The server decides by its clock what has
-// expired.
+// Sweep describes how a store sweeps its collection. The server decides by its clock what
+// has expired.
 type Sweep struct {
 	*Collection
 	Look      bson.D // the projection of the documents that Decode reads
 	Decode    func(bson.Raw) Found
 	Collation *options.Collation
 	// Idle matches the records that nobody has used since limit. Nil: the store deletes
-	// none.
+	// no idle records.
 	Idle func(limit, now model.Time) bson.D
 	// Expired matches the documents whose holds may have expired.
 	Expired func(now bson.DateTime) bson.D
-	// Empty says that a document without a hold has no use, and is deleted if Expired
-	// matches it.
+	// Empty says that documents without a hold are deleted if Expired matches them.
 	Empty bool
 	// Drop returns the write that drops what has expired. found is valid during the call.
 	Drop func(resource string, found bson.Raw) mongo.WriteModel
 }
 
-// Run sweeps. If a document changes in between, the holds that it had count as one.
-// An acquire reports a damaged document.
+// Run sweeps. If a document changes in between, its former holds count as one. Run skips
+// damaged documents, which an acquire reports.
 func (s *Sweep) Run(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	now, ok, err := s.Clock(ctx)
 	if err != nil || !ok {
@@ -82,7 +81,7 @@ func (s *Sweep) Run(ctx context.Context, q driver.SweepRequest) (total driver.Sw
 	if most == 0 {
 		most = math.MaxInt
 	}
-	// Idle records go first: one that loses a hold now is not idle.
+	// Idle records go first: a record that loses a hold now is not idle.
 	if limit := now - model.Time(q.Idle/time.Microsecond); s.Idle != nil && limit >= 0 {
 		var tried int
 		total.Records, tried, err = s.deleteIdle(ctx, s.Idle(limit, now), most)
@@ -92,7 +91,7 @@ func (s *Sweep) Run(ctx context.Context, q driver.SweepRequest) (total driver.Sw
 		most -= tried
 	}
 	var writes []mongo.WriteModel
-	var due driver.SweepResult // by the writes
+	var due driver.SweepResult // how many holds the writes drop
 	flush := func() error {
 		done, err := s.Apply(ctx, writes)
 		if done.Changed < len(writes) {
@@ -130,9 +129,8 @@ func (s *Sweep) Run(ctx context.Context, q driver.SweepRequest) (total driver.Sw
 	return total, flush()
 }
 
-// deleteIdle deletes the documents that match idle, most of them at the most. tried counts
-// the documents that it found. Some of them may have been locked since: those no longer
-// match, and stay.
+// deleteIdle deletes at most most documents that match idle. tried counts the documents
+// that it found. Documents that were locked in between no longer match, and stay.
 func (s *Sweep) deleteIdle(ctx context.Context, idle bson.D, most int) (deleted, tried int, err error) {
 	var ids bson.A
 	flush := func() error {

@@ -1,23 +1,22 @@
 // Package fence keeps stale holders of locks from writing to MongoDB documents.
 //
-// A holder that was stopped, or whose write was delayed, may write after another
-// client has acquired its lock. Each acquisition has a larger token than all before
-// it (Hold.Token), so the document that the lock protects can refuse such a write:
-// its field [Field] has the largest token that it has seen, and these functions
-// change the document only for a token that is not smaller.
+// A holder that was stopped, or whose write was delayed, may write after another client
+// has acquired its lock. Each acquisition has a larger token than all before it
+// (Hold.Token), so the document that the lock protects can refuse such a write: its field
+// [Field] has the largest token that it has seen, and these functions change the document
+// only if their token is not smaller.
 //
 // A new holder registers its token by [Claim] before it reads the document, and then
 // reads it on the primary. From then on the document refuses the writes of earlier
-// holders. Without Claim, a late write can slip in between the new holder's read and
-// its write. A read from a secondary may be older than the Claim.
+// holders. Without Claim, a late write can come between the new holder's read and its
+// write. A read from a secondary may be older than the Claim.
 //
 // The lock may be in any store whose tokens rise, see driver.Traits.Fencing. Tokens
 // protect what exclusive holds write. Writes are acknowledged by the majority and
 // journaled, whatever the settings of the collection are, because a fail-over must
 // not take a token back.
 //
-// The package does not use locks, and changes only the document that matches the
-// filter.
+// The package takes no locks, and changes only the document that matches the filter.
 //
 // # Transactions
 //
@@ -31,12 +30,12 @@
 // # What it does not see
 //
 //   - Plain writes to the document, which check no token. All programs must write the
-//     document by this package.
-//   - Deletion. A deleted document has lost its token, and a stale upsert makes it
+//     document with this package.
+//   - Deletion. A deleted document has lost its token, and a stale upsert creates it
 //     again: mark documents as deleted instead.
-//   - Two writes of one holder. They have the same token, and both are made, in the
+//   - Two writes of one holder. They have the same token, and both take effect, in the
 //     order in which they arrive.
-//   - Which lock a token is from. One document goes with one lock.
+//   - Which lock a token is from. Use one lock for each document.
 package fence
 
 import (
@@ -61,22 +60,22 @@ import (
 // update must not touch it.
 const Field = "fence"
 
-// tries bounds how often an update is sent because the document changed between the
-// update, which did not match, and the query for the reason.
+// tries is how often an update is sent that did not match although the query for the
+// reason finds none.
 const tries = 5
 
 // Claim registers the token in the document that matches the filter. It returns
-// holdfast.ErrStale if a larger one is there, and mongo.ErrNoDocuments if no
-// document matches: then nothing was registered. It may be repeated.
+// holdfast.ErrStale if a larger one is registered, and mongo.ErrNoDocuments if no
+// document matches. In both cases nothing changes. It may be repeated.
 func Claim(ctx context.Context, coll *mongo.Collection, filter any, token uint64) error {
 	_, err := UpdateOne(ctx, coll, filter, bson.D{}, token)
 	return err
 }
 
-// UpdateOne updates the one document that matches the filter and registers the token,
-// in one statement. If the document has seen a larger token, it does not change, and
-// the error is holdfast.ErrStale. mongo.ErrNoDocuments says that no document matches
-// the filter.
+// UpdateOne updates the one document that matches the filter and registers the token, in
+// one statement. If the document has seen a larger token, it does not change, and the
+// error is holdfast.ErrStale. mongo.ErrNoDocuments means that no document matches the
+// filter.
 //
 // Filter and update are encoded by the registry and the BSON options of the
 // collection. The update has operators (a bson.D, a map or encoded BSON), or is a
@@ -88,7 +87,7 @@ func Claim(ctx context.Context, coll *mongo.Collection, filter any, token uint64
 // a filter without a value for _id costs one more round trip.
 //
 // With the option Upsert, the filter must have the document's _id: otherwise a stale
-// upsert could make a second document.
+// upsert could create a second document.
 //
 // If Field of the document is not a number, the error is holdfast.ErrDamaged, and the
 // document does not change. Any other error means that the outcome is unknown. UpdateOne
@@ -112,7 +111,8 @@ func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, 
 	}
 	for range tries {
 		res, err := d.coll.UpdateOne(ctx, bson.D{{Key: "$and", Value: bson.A{d.filter, fresh(token)}}}, fenced, opts...)
-		// An upsert that finds the document to be stale tries to make another one.
+		// An upsert that does not match because the document is stale tries to insert
+		// another.
 		if err != nil && !(d.upserts && mongo.IsDuplicateKeyError(err)) {
 			return res, foreign.Error(ctx, err, holdfast.ErrStale)
 		}
@@ -129,8 +129,8 @@ func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, 
 	return nil, fmt.Errorf("fence: the document changed in each of %d tries", tries)
 }
 
-// fresh matches documents that have seen no larger token: a number, or null, or no
-// field. An array is none of these, though one of its elements may be.
+// fresh matches documents that have seen no larger token: Field is a number, null or
+// absent. It does not match an array, even if an element would match.
 func fresh(token uint64) bson.Raw {
 	return encoded(mongokit.Obj(
 		"$or", bson.A{
@@ -141,8 +141,8 @@ func fresh(token uint64) bson.Raw {
 	))
 }
 
-// encoded encodes what the fence adds to a statement, so that neither the options nor
-// the registry of the collection change it.
+// encoded encodes the fence's part of a statement, so that the options and the registry
+// of the collection do not change it.
 func encoded(d bson.D) bson.Raw {
 	raw, err := bson.Marshal(d)
 	if err != nil {
@@ -197,7 +197,7 @@ func (t *target) alone(ctx context.Context) error {
 	return invalid("the filter matches several documents: only one of them would be fenced")
 }
 
-// find returns the fields Field of that many documents that match the filter.
+// find returns the field Field of at most most documents that match the filter.
 func (t *target) find(ctx context.Context, most int64) (fields []bson.RawValue, err error) {
 	opts := options.Find().SetLimit(most).SetProjection(bson.D{{Key: Field, Value: 1}}).SetCollation(t.opts.Collation)
 	if t.opts.Let != nil {

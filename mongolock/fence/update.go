@@ -14,7 +14,7 @@ import (
 // differ from the driver's defaults. This package reads only the top level of an
 // update, where it adds the token.
 
-// fencedUpdate is the update that also registers the token.
+// fencedUpdate returns the update with the registration of the token.
 func fencedUpdate(update any, token uint64) (any, error) {
 	register := bson.D{{Key: Field, Value: int64(token)}}
 	update, err := written(update)
@@ -39,8 +39,8 @@ func fencedUpdate(update any, token uint64) (any, error) {
 	return registering(operators, register)
 }
 
-// registering adds the token to the operators. The document has seen no larger token,
-// so $set and $max have the same effect.
+// registering adds the registration to the operators. Because the document has seen no
+// larger token, $set and $max have the same effect.
 func registering(operators, register bson.D) (bson.D, error) {
 	added := encoded(register)
 	for _, name := range []string{"$max", "$set"} {
@@ -57,9 +57,8 @@ func registering(operators, register bson.D) (bson.D, error) {
 	return nil, invalid("the update has $max and $set: write the fields of one of them as a bson.D or a map, because the token goes there")
 }
 
-// leavesField refuses an operator that names the token's field, as far as it can read
-// the operator. The server refuses the others, because two operators on one field are
-// in conflict.
+// leavesField refuses an operator that names the token's field, as far as it can read the
+// operator. The server refuses the others, because two operators on one field conflict.
 func leavesField(o bson.E) error {
 	fields, ok := fieldsOf(o.Value)
 	if !ok {
@@ -83,12 +82,12 @@ func leavesField(o bson.E) error {
 	return nil
 }
 
-// inspecting is a registry of the fence's own. On the first use of a type, the driver
-// notes in a registry how to encode it. To encode a caller's type by a shared
-// registry could change how other code encodes it.
+// inspecting is a registry for this package alone. On the first use of a type, the driver
+// stores in a registry how to encode it. Encoding a caller's type with a shared registry
+// could change how other code encodes it.
 var inspecting = bson.NewRegistry()
 
-// inspected encodes a copy of the caller's value, which is read and not sent.
+// inspected encodes a copy of the caller's value to look into it. The copy is not sent.
 func inspected(v any) (bson.Raw, error) {
 	var b bytes.Buffer
 	e := bson.NewEncoder(bson.NewDocumentWriter(&b))
@@ -99,8 +98,7 @@ func inspected(v any) (bson.Raw, error) {
 
 func touches(path string) bool { return path == Field || strings.HasPrefix(path, Field+".") }
 
-// written follows pointers, and lets types that encode themselves do so, as the
-// driver does.
+// written follows pointers, and lets types encode themselves, as the driver does.
 func written(by any) (any, error) {
 	for {
 		switch v := by.(type) {
@@ -131,7 +129,7 @@ func written(by any) (any, error) {
 
 var typeOfD = reflect.TypeFor[bson.D]()
 
-// fieldsOf returns a copy of the fields of a document, if its type shows them.
+// fieldsOf returns a copy of the fields of a document if the type of v shows them.
 func fieldsOf(v any) (bson.D, bool) {
 	var raw bson.Raw
 	switch v := v.(type) {
@@ -198,7 +196,7 @@ func stagesOf(update any) (stages bson.A, ok bool) {
 	return stages, true
 }
 
-// isScalar reports whether no encoder can make a document of the value.
+// isScalar reports whether no encoder can make a document from the value.
 func isScalar(v any) bool {
 	switch reflect.ValueOf(v).Kind() {
 	case reflect.Struct, reflect.Map, reflect.Slice, reflect.Array, reflect.Pointer, reflect.Interface:
@@ -208,7 +206,7 @@ func isScalar(v any) bool {
 	}
 }
 
-// hasID reports whether the filter matches at most one document, because its _id is a
+// hasID reports whether the filter matches at most one document because its _id is a
 // value, not a condition.
 func hasID(filter bson.D) bool {
 	at := slices.IndexFunc(filter, func(f bson.E) bool { return f.Key == "_id" })

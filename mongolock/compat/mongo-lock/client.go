@@ -23,21 +23,20 @@ type Client struct {
 	ready atomic.Bool // the indexes were found in place
 }
 
-// NewClient returns a Client of the collection. It sends nothing: the first use makes
-// the indexes that are missing, and fails if it cannot make the unique one. The server
-// acknowledges writes when the majority has them, whatever concerns the collection was
-// opened with.
+// NewClient returns a Client of the collection. It sends nothing: the first use creates
+// missing indexes, and fails if it cannot create the unique one. Writes are acknowledged
+// by the majority, whatever concerns the collection was opened with.
 func NewClient(collection *mongo.Collection) *Client {
 	return &Client{store: mongolock.New(collection, &mongolock.Options{
-		Poll:          true, // these functions do not wait, so wake-ups would be of no use
-		OwnLimits:     true, // maxConcurrent of others does not matter
-		ExactRenewals: true, // a TTL may be shorter than what is left
+		Poll:          true, // these functions do not wait, so they need no wake-ups
+		OwnLimits:     true, // maxConcurrent of other locks does not matter
+		ExactRenewals: true, // a renewal may shorten a TTL
 	})}
 }
 
-// CreateIndexes makes the indexes that are missing. Nothing can be locked without the
-// one on resource: if it cannot be made, the error wraps driver.ErrUnusable and says
-// why.
+// CreateIndexes creates missing indexes. Without the index on resource nothing can be
+// locked: if it cannot be created, the error wraps driver.ErrUnusable and gives the
+// reason.
 func (c *Client) CreateIndexes(ctx context.Context) error {
 	if err := c.init(ctx); err != nil {
 		return wrap("create indexes", "", err)
@@ -53,8 +52,8 @@ func (c *Client) init(ctx context.Context) error {
 	return err
 }
 
-// check makes sure that the ctx is alive and, once, that the indexes are there. Two
-// checks at the same time do no harm. After a failure the next use checks again.
+// check returns an error if the ctx has ended, and creates the indexes once. Simultaneous
+// checks do no harm. After a failure the next use checks again.
 func (c *Client) check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || c.ready.Load() {
 		return err
@@ -62,19 +61,18 @@ func (c *Client) check(ctx context.Context) error {
 	return c.init(ctx)
 }
 
-// XLock locks the resource exclusively for the lockId. It does not wait:
-// ErrAlreadyLocked says that there is a lock, maybe of the same lockId. After another
-// error the server may have granted a lock whose answer got lost. XLock releases it:
-// it retries for five seconds if the server does not answer, and for a second after
-// its first answer if the request may still be on its way. To be sure, Unlock the
-// lockId.
+// XLock locks the resource exclusively for the lockId. It does not wait: ErrAlreadyLocked
+// means that there is a lock, maybe of the same lockId. After any other error the server
+// may have granted a lock without the answer arriving. XLock releases it: it retries for
+// five seconds if the server does not answer, and for a second after the first answer if
+// the request may still arrive. To be sure, Unlock the lockId.
 func (c *Client) XLock(ctx context.Context, resource, lockId string, ld LockDetails) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Exclusive, 0)
 }
 
-// SLock is XLock for a lock that other lockIds may share, as long as there are fewer
-// than maxConcurrent. A negative maxConcurrent is no limit; with 0 the answer is
-// ErrAlreadyLocked. A lockId has one lock of a resource at a time.
+// SLock is XLock for a lock that other lockIds may share, as long as there are fewer than
+// maxConcurrent locks. A negative maxConcurrent means no limit; 0 means ErrAlreadyLocked.
+// A lockId can have only one lock of a resource at a time.
 func (c *Client) SLock(ctx context.Context, resource, lockId string, ld LockDetails, maxConcurrent int) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Shared, maxConcurrent)
 }
@@ -113,23 +111,21 @@ func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetai
 	return wrap("lock", resource, err)
 }
 
-// patience is how long giving back a lock may take, late how long a request without
-// an answer may still arrive once the server answers again, and pause the wait after
-// the first try.
+// patience is how long giving back a lock may take, late how long an unanswered request
+// may still arrive once the server answers again, and pause the wait after the first try.
 const (
 	patience = 5 * time.Second
 	late     = time.Second
 	pause    = 10 * time.Millisecond
 )
 
-// giveBack releases a lock that may have been granted although no answer came. It
-// would block all clients, and the caller's next try too. The hold ID names this try
-// alone, so repeats release nothing else.
+// giveBack releases a lock that may have been granted although no answer came. It would
+// block all clients, including the caller's next try. The hold ID names this try alone,
+// so repeats release nothing else.
 //
-// If the request got no answer because of the network or a time-out, it may arrive
-// after the first release: the network sends again what it lost. So the time that it
-// has begins with the first answer to a release: before that the network may have been
-// down.
+// If a request got no answer because of the network or a time-out, it may arrive after
+// the first release, because the network repeats lost data. The time for that (late)
+// begins with the first answer to a release: before, the network may have been down.
 func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed error) {
 	server := mongo.ServerError(nil)
 	stray := !errors.As(failed, &server) || mongo.IsNetworkError(failed) || mongo.IsTimeout(failed)
@@ -152,13 +148,13 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed e
 			return
 		}
 		if backoff.Wait(ctx, wait) != nil {
-			return // the caller needs the error of the acquire
+			return // the caller gets the error of the acquire
 		}
 	}
 }
 
-// newHoldID returns an ObjectID: it is unique, and larger than those that this
-// process made before.
+// newHoldID returns an ObjectID. It is unique, and larger than the earlier ones of this
+// process.
 func newHoldID() driver.HoldID { return driver.HoldID(bson.NewObjectID()) }
 
 // seconds returns a TTL of n seconds.
@@ -169,7 +165,7 @@ func seconds(n uint) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// wrap adds the operation and the name.
+// wrap adds the operation and the name to an error.
 func wrap(what, name string, err error) error {
 	if name == "" {
 		return fmt.Errorf("mongo-lock: %s: %w", what, err)

@@ -1,14 +1,14 @@
-// Package lock stands in for the Go package mongo-lock. A program that uses that
-// package gets distributed locks by Holdfast when it changes the import:
+// Package lock replaces the Go package mongo-lock. A program that uses mongo-lock gets
+// the locks of Holdfast by changing the import:
 //
 //	import lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 //
-// The collection is one of go.mongodb.org/mongo-driver/v2. Its documents are the
-// same: programs with either package, and with Holdfast's own Client on package
-// mongolock, exclude one another on one collection, so they can be replaced one
-// by one. As long as old programs run, their clocks decide for them, and somebody
-// must purge regularly: expired locks block old programs, except that an expired
-// exclusive lock does not block another exclusive one.
+// The collection is a collection of go.mongodb.org/mongo-driver/v2. Its documents are the
+// same as before: programs with either package, and with Holdfast's own Client on package
+// mongolock, exclude one another on one collection, so you can replace them one by one.
+// As long as old programs run, they decide by their own clocks, and you must purge
+// regularly: expired locks block old programs, except that an expired exclusive lock does
+// not block another exclusive one.
 //
 // These promises are kept:
 //
@@ -61,7 +61,6 @@
 // which may also be empty. A TTL is at most 100 years. Other values are an error that
 // wraps driver.ErrInvalid, and nothing is sent.
 //
-// These functions have TTLs in whole seconds, cannot wait, do not report that a lock
-// was lost, and have no fencing. Package holdfast has what they lack, on the same
-// collection.
+// These functions have TTLs in whole seconds, cannot wait, do not report lost locks, and
+// have no fencing. Package holdfast has all this, on the same collection.
 package lock

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// leftToRenew is what a lock must have left to be renewed, so that a renewal is
-	// not overtaken by a purge that uses another clock.
+	// leftToRenew is the time that a lock must have left to be renewed, so that a purge
+	// with another clock does not come before the renewal.
 	leftToRenew = time.Second
-	// shortest is the shortest TTL there is.
+	// shortest is the shortest possible TTL.
 	shortest = time.Millisecond
-	// batch is how many locks are renewed in one round trip.
+	// batch is the number of locks that are renewed in one round trip.
 	batch = 500
 )
 
-// Status returns the locks that the filter chooses, the newest first. They include
-// expired locks that are still there. It is not a snapshot of the collection: each
-// document is read in its turn.
+// Status returns the locks that the filter chooses, the newest first, including expired
+// locks that are still in the collection. It is not a snapshot: documents are read one
+// after the other.
 func (c *Client) Status(ctx context.Context, f Filter) ([]LockStatus, error) {
 	statuses := []LockStatus{}
 	err := f.validate()
@@ -60,12 +60,11 @@ func (f Filter) validate() (err error) {
 	return cmp.Or(err, driver.Details{Owner: f.Owner}.Validate())
 }
 
-// Unlock unlocks all locks of the lockId, the newest first, and returns them in
-// that order, each as it was before. Locks that are taken while it runs may stay.
-// It is no error if there is nothing to unlock.
+// Unlock unlocks all locks of the lockId, the newest first, and returns them in that
+// order, each as it was before. It may miss locks that are acquired while it runs. It is
+// not an error if there is nothing to unlock.
 //
-// After an error the locks that it returns are unlocked, and others may be: call
-// it again.
+// After an error the returned locks are unlocked, and others may be. Call Unlock again.
 func (c *Client) Unlock(ctx context.Context, lockId string) ([]LockStatus, error) {
 	holds, err := c.holds(ctx, lockId)
 	if err != nil {
@@ -78,13 +77,13 @@ func (c *Client) Unlock(ctx context.Context, lockId string) ([]LockStatus, error
 	return unlocked, err
 }
 
-// Renew sets the TTL of all locks of the lockId, in seconds from now on, even if that
-// is less than they have left. A TTL of 0 ends them. Renew returns them with their new
-// TTL, the newest first, without locks that were unlocked in between.
+// Renew sets the TTL of all locks of the lockId, in seconds from now on, even if that is
+// less than they have left. A TTL of 0 ends them. Renew returns them with their new TTL,
+// the newest first, without locks that were unlocked in between.
 //
-// ErrLockNotFound says that there are none, that one has less than a second left, in
-// which case none is renewed, or that one was lost in between. After any error the
-// caller should unlock the lockId, because some locks may not have been renewed.
+// ErrLockNotFound means that there are no locks, that one has less than a second left
+// (then none is renewed), or that one was lost in between. After any error the caller
+// should unlock the lockId, because some locks may not have been renewed.
 func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStatus, error) {
 	statuses := []LockStatus{}
 	d, err := seconds(ttl)
@@ -109,14 +108,14 @@ func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStat
 	if len(renewed) < len(holds) {
 		err = ErrLockNotFound
 	}
-	// The server has the time of the renewal and the time left.
+	// The server knows the time of the renewal and the time left.
 	listed, failed := c.holds(ctx, lockId)
 	if failed != nil {
 		return statuses, wrap("renew", lockId, failed)
 	}
 	for _, s := range listed {
 		ref, ok := renewed[s.Resource]
-		if ok && (s.Ref() == ref || s.HoldID.IsZero()) { // which an old client renewed after that
+		if ok && (s.Ref() == ref || s.HoldID.IsZero()) { // without an ID, an old client renewed it after that
 			statuses = append(statuses, statusOf(s))
 		}
 	}
@@ -125,7 +124,7 @@ func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStat
 
 func tooLate(s driver.Status) bool { return s.Left < leftToRenew || s.Released }
 
-// renew renews holds and notes which were not lost.
+// renew renews holds and adds the renewed ones to renewed.
 func (c *Client) renew(ctx context.Context, holds []driver.Status, ttl time.Duration, renewed map[string]driver.HoldRef) error {
 	for part := range slices.Chunk(holds, batch) {
 		qs := make([]driver.RenewRequest, len(part))
@@ -148,9 +147,9 @@ func (c *Client) renew(ctx context.Context, holds []driver.Status, ttl time.Dura
 	return nil
 }
 
-// renewOfOthers renews the holds that an old client has renewed since they were
-// listed, and so made its own: the hold that the lock ID has there now. It sends one
-// request, as for every hold without an ID.
+// renewOfOthers renews holds that an old client has renewed, and so taken over, since
+// they were listed: it renews whatever hold the lock ID has now. It sends one request per
+// hold, as for every hold without an ID.
 func (c *Client) renewOfOthers(
 	ctx context.Context, lockID string, holds []driver.Status, ttl time.Duration, renewed map[string]driver.HoldRef,
 ) error {
@@ -168,7 +167,7 @@ func (c *Client) renewOfOthers(
 	}), ttl, renewed)
 }
 
-// holds lists all holds of the lock ID that are there, the newest first.
+// holds lists all holds of the lock ID, expired ones too, the newest first.
 func (c *Client) holds(ctx context.Context, lockID string) ([]driver.Status, error) {
 	if err := driver.ValidLockID(lockID); err != nil {
 		return nil, err
@@ -193,13 +192,13 @@ func (c *Client) list(ctx context.Context, f driver.Filter) (holds []driver.Stat
 	return holds, nil
 }
 
-// release releases holds one after the other and returns which were there. It
-// releases only the holds that were listed, by hold ID and token. A lock of an old
-// client has neither: release then sends one request, for the hold that the lock ID
-// has on the resource.
+// release releases holds one after the other and returns the holds that existed. It
+// releases only the listed holds, by hold ID and token. A lock of an old client has
+// neither: release then sends one request, for whatever hold the lock ID has on the
+// resource.
 //
-// An old client that has renewed a lock since it was listed has made it its own.
-// renewed includes such locks.
+// An old client that renews a lock after it was listed takes it over. If renewed is set,
+// release releases such locks, too.
 func (c *Client) release(ctx context.Context, holds []driver.Status, renewed bool) ([]LockStatus, error) {
 	released := []LockStatus{}
 	for _, s := range holds {

@@ -10,30 +10,31 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The types of locks, as LockStatus.Type has them.
+// The types of locks in LockStatus.Type.
 const (
 	LOCK_TYPE_EXCLUSIVE = "exclusive"
 	LOCK_TYPE_SHARED    = "shared"
 )
 
 // The errors that programs compare with. They are returned unwrapped. Any other error
-// means that the outcome is not known, unless it wraps one of the errors of package
-// driver, such as ErrInvalid, ErrUnusable or ErrDamaged.
+// means that the outcome is unknown, unless it wraps one of the errors of package driver,
+// such as ErrInvalid, ErrUnusable or ErrDamaged.
 var (
-	// ErrAlreadyLocked: a lock is in the way, perhaps the caller's own.
+	// ErrAlreadyLocked means that a lock is in the way, perhaps the caller's own.
 	ErrAlreadyLocked = errors.New("unable to acquire lock (resource is already locked)")
-	// ErrLockNotFound: there is no lock to renew, or not for a second more.
+	// ErrLockNotFound means that there is no lock to renew, or it has less than a second
+	// left.
 	ErrLockNotFound = errors.New("unable to find lock")
 )
 
-// These are the options that mongo-lock passes to the driver, and exports. Here they
-// have no effect.
+// mongo-lock exports these options and passes them to the driver. Here they have no
+// effect.
 var (
 	UPSERT    = true
 	ReturnDoc = options.After
 )
 
-// LockDetails are shown by Status. Only the TTL has an effect.
+// LockDetails are shown by Status. Only the TTL has another effect.
 type LockDetails struct { //nolint:revive // the name is that of mongo-lock
 	Owner   string // the owner
 	Host    string // the owner's host
@@ -50,8 +51,8 @@ type LockStatus struct { //nolint:revive // the name is that of mongo-lock
 	Owner   string
 	Host    string
 	Comment string
-	// CreatedAt and RenewedAt are times of the server's clock, or of the client's for
-	// locks of mongo-lock. RenewedAt is nil for a lock that was never renewed.
+	// CreatedAt and RenewedAt are times of the server's clock, for locks of mongo-lock of
+	// the client's. RenewedAt is nil if the lock was never renewed.
 	CreatedAt time.Time
 	RenewedAt *time.Time
 	// TTL is the time left in seconds, rounded down: 0 when it has passed,
@@ -101,8 +102,7 @@ func (ls LockStatusesByCreatedAtDesc) Less(i, j int) bool {
 // Swap implements sort.Interface.
 func (ls LockStatusesByCreatedAtDesc) Swap(i, j int) { ls[i], ls[j] = ls[j], ls[i] }
 
-// Filter chooses locks. Fields that are zero are ignored; the others must all
-// match.
+// Filter chooses locks. Fields that are zero are ignored. A lock must match all others.
 type Filter struct {
 	CreatedBefore time.Time
 	CreatedAfter  time.Time

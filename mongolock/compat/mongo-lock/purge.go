@@ -11,12 +11,12 @@ import (
 
 // Purger unlocks expired locks.
 type Purger interface {
-	// Purge unlocks all locks, live ones too, of every lockId that has an expired
-	// lock. It returns them, the newest first, each as it was before. After an error
-	// it returns those that were unlocked until then.
+	// Purge unlocks all locks, live ones too, of every lockId that has an expired lock.
+	// It returns them, the newest first, each as it was before. After an error it returns
+	// the locks that were unlocked until then.
 	//
-	// Expired locks never block this package, purged or not. They do block programs
-	// with mongo-lock.
+	// Expired locks never block this package, purged or not. They do block programs with
+	// mongo-lock.
 	Purge(ctx context.Context) ([]LockStatus, error)
 }
 
@@ -52,12 +52,12 @@ func (p *purger) Purge(ctx context.Context) ([]LockStatus, error) {
 	return purged, err
 }
 
-// purge unlocks the expired locks of the lock ID first. Whether they have expired is decided
-// by the server, in the statement that unlocks them: since they were seen they may have been
-// swept, locked again, or renewed by a request that was in time and had to wait. If one of
-// them has expired, the others of the lock ID go, too. A hold that still blocks after its end
-// is in its takeover delay, and has not expired. purge releases the holds that it saw: one
-// that is granted later has another hold ID.
+// purge unlocks the expired locks of the lock ID first. The server decides whether they
+// have expired, in the statement that unlocks them: since they were listed they may have
+// been swept, locked again, or renewed by a timely request that had to wait. If one of
+// them has expired, purge releases the other locks of the lock ID, too. A hold that still
+// blocks after its end is in its takeover delay, and has not expired. purge releases only
+// listed holds: a hold that is granted later has another hold ID.
 func (c *Client) purge(ctx context.Context, lockID string) ([]LockStatus, error) {
 	holds, err := c.holds(ctx, lockID)
 	if err != nil {

@@ -20,8 +20,8 @@ func (l *layout) seen() bson.D {
 	return fields
 }
 
-// decode reads a document. If a field that decisions depend on is wrong, the error is
-// driver.ErrDamaged. A wrong owner or date of creation is left out.
+// decode reads a document. If a field that decisions depend on is invalid, the error is
+// driver.ErrDamaged. An invalid owner or date of creation is left out.
 func (s *Store) decode(st *statements, raw bson.Raw) (f mongokit.Found) {
 	f.Record.Resource, _ = mongokit.Text(raw.Lookup("_id"))
 	if f.Now, f.Err = s.coll.Now(raw); f.Err != nil {
@@ -70,7 +70,7 @@ func (l *layout) decode(raw bson.Raw, r *model.Record) error {
 	return nil
 }
 
-// own reports whether Holdfast wrote the fields of the layout.
+// own reports whether Holdfast wrote the present fields of the layout.
 func (l *layout) own(raw, ours bson.Raw) bool {
 	shown, err := mongokit.Object(ours.Lookup("shown"))
 	if err != nil || shown == nil {
@@ -84,7 +84,7 @@ func (l *layout) own(raw, ours bson.Raw) bool {
 	return true
 }
 
-// same is the server's $eq for the values that a layout has.
+// same compares values of a layout as the server's $eq does.
 func same(a, b bson.RawValue) bool {
 	if mongokit.Absent(a) || mongokit.Absent(b) {
 		return mongokit.Absent(a) && mongokit.Absent(b)

@@ -2,7 +2,7 @@ package mongodoc
 
 import "github.com/holdfast-go/holdfast/internal/mongokit"
 
-// The statements are built of these.
+// Short names for the expressions of package mongokit.
 var (
 	obj, op                  = mongokit.Obj, mongokit.Op
 	tmp, ask, set, finish    = mongokit.Tmp, mongokit.Ask, mongokit.Set, mongokit.Finish

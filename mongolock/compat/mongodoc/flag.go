@@ -14,20 +14,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// FlagOptions change what NewFlag does. The zero value is the default.
+// FlagOptions are the optional settings of NewFlag. The zero value has the defaults.
 type FlagOptions struct {
-	// Timeout is the age of lockedAt at which old programs take a resource that is
-	// locked: whole milliseconds, at most 2^31-1 s. It must be the same in all of
-	// them. Default: DefaultTimeout.
+	// Timeout is the age of lockedAt from which on old programs take over a locked
+	// resource: whole milliseconds, at most 2^31-1 s. It must be the same in all
+	// programs. Default: DefaultTimeout.
 	Timeout time.Duration
 }
 
-// NewFlag keeps locks as documents {_id: name, locked: bool, lockedAt: date}: the
-// resource is held while locked is true and lockedAt not older than the timeout.
-// Old programs need the document, so the store never deletes one; the first hold of
-// a new resource creates it. NewFlag sends nothing: the Client that gets the store
-// calls Init before its first request. Close does not disconnect the collection's
-// client.
+// NewFlag keeps locks as documents {_id: name, locked: bool, lockedAt: date}: a resource
+// is held while locked is true and lockedAt is not older than the timeout. Old programs
+// need the document, so the store never deletes one; the first hold of a new resource
+// creates it. NewFlag sends nothing: the Client that gets the store calls Init before its
+// first request. Close does not disconnect the collection's client.
 func NewFlag(coll *mongo.Collection, opts *FlagOptions) *Store {
 	var o FlagOptions
 	if opts != nil {
@@ -46,7 +45,7 @@ func (o FlagOptions) prepare(context.Context, *mongokit.Collection, []mongokit.I
 	return flagLayout(o.Timeout), nil
 }
 
-// maxTimeout is the longest that a TTL index can have.
+// maxTimeout is the longest possible timeout of a TTL index.
 const maxTimeout = (1<<31 - 1) * time.Second
 
 func validTimeout(d, unit time.Duration) error {
@@ -62,7 +61,7 @@ func flagLayout(timeout time.Duration) *layout {
 		fields: []string{"locked", "lockedAt"}, keeps: true,
 		sound:    and(boolOrNone("$locked"), dateOrNone("$lockedAt")),
 		taken:    eq("$locked", true),
-		oldEnd:   add("$lockedAt", ms+1), // old programs take it when it is older than the timeout, not before
+		oldEnd:   add("$lockedAt", ms+1), // old programs take it only when it is older than the timeout
 		oldSince: "$lockedAt",
 		held: obj("locked", true, "lockedAt", cond(
 			eq(tmp("newUntil"), nil), farOff, op("$subtract", tmp("newUntil"), ms))),

@@ -14,7 +14,7 @@ import (
 )
 
 // Init implements driver.Initializer. It checks the indexes of the collection, and
-// makes the TTL index if TTLOptions.MakeIndex says so.
+// creates the TTL index if TTLOptions.MakeIndex is set.
 func (s *Store) Init(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -46,8 +46,7 @@ func (s *Store) Init(ctx context.Context) error {
 	return nil
 }
 
-// ensureLayout refuses a collection in which programs lock in documents of another
-// layout.
+// ensureLayout refuses a collection with documents of another layout.
 func (s *Store) ensureLayout(ctx context.Context) error {
 	switch name, ok, err := s.coll.Kind(ctx); {
 	case err != nil || !ok || name == s.kind:
@@ -59,13 +58,13 @@ func (s *Store) ensureLayout(ctx context.Context) error {
 	}
 }
 
-// has reports whether the layout has the field, or Holdfast's own field has it.
+// has reports whether path is or contains a field of the layout, or Holdfast's field.
 func (l *layout) has(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
 	return name == added || slices.Contains(l.fields, name)
 }
 
-// prepare finds or makes the index, and the timeout with it.
+// prepare finds or creates the index, and determines the timeout.
 func (o TTLOptions) prepare(ctx context.Context, coll *mongokit.Collection, indexes []mongokit.Index) (*layout, error) {
 	if err := validTimeout(o.Timeout, time.Second); err != nil {
 		return nil, err

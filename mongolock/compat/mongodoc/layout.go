@@ -26,41 +26,41 @@ import (
 //	  released:      true after a release with a delay
 //	}
 //
-// The fields of the layout show old programs that the resource is held until the hold
-// no longer blocks: its end plus the takeover delay, unless it was released. If they
-// differ from those in shown, an old program has written them since. Then its hold is
-// known from them alone, apart from the token of Holdfast's last hold, and the rest
-// of this field has no meaning.
+// The fields of the layout show old programs that the resource is held until the hold no
+// longer blocks: its end plus the takeover delay, unless it was released. If they differ
+// from shown, an old program has written them since. Then they alone describe its hold,
+// the token of Holdfast's last hold still counts, and the rest of this field is
+// meaningless.
 const added = "holdfast"
 
-// OldLockID is the lock ID of the holds of old programs in a layout that has no field
-// for one. Holdfast's own holds cannot have it there.
+// OldLockID is the lock ID of old programs' holds in a layout without a field for it.
+// Holdfast's own holds cannot have it in such a layout.
 const OldLockID = "old program"
 
 // shown is a field of the layout as Holdfast last wrote it.
 func shown(field string) string { return added + ".shown." + field }
 
-// layout is how a document shows old programs that its resource is held.
+// layout describes how a document shows old programs that its resource is held.
 type layout struct {
 	fields []string
 	// lockID is the field that has the lock ID, if the layout has one.
 	lockID string
-	// removes says that a release deletes the document.
+	// removes means that a release deletes the document.
 	removes bool
-	// keeps says that no document is ever deleted, because old programs do not create
-	// them.
+	// keeps means that no document is ever deleted, because old programs do not create
+	// documents.
 	keeps bool
 
 	// Expressions on a document: whether its fields are sound, whether they show a
 	// hold, live or expired, and its end and beginning if an old program wrote them.
 	sound, taken, oldEnd, oldSince any
 	// held are the fields that show a hold of the lock ID in tmp("lockId") until
-	// tmp("until"), which is null for never; free are those that show none.
+	// tmp("until"), which is null for never; free are the fields that show no hold.
 	held, free bson.D
 
-	// read does the same as the expressions.
+	// read computes in Go what the expressions compute.
 	read func(bson.Raw) (old, error)
-	// maybe is a query for the documents that may show a hold, expired one for those
+	// maybe is a query for documents that may show a hold, expired a query for documents
 	// whose hold may have expired by now.
 	maybe   bson.D
 	expired func(now bson.DateTime) bson.D
@@ -74,8 +74,7 @@ type old struct {
 	end    model.Time
 }
 
-// Dates are in a range that all programs can read, and longAgo is expired for all of
-// them.
+// All programs can read dates in this range, and for all of them longAgo has expired.
 var (
 	firstDate = bson.NewDateTimeFromTime(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
 	longAgo   = bson.DateTime(0)
@@ -83,7 +82,7 @@ var (
 	lastDate  = bson.NewDateTimeFromTime(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))
 )
 
-// dateOf reads a date; is is false if there is none.
+// dateOf reads a date; is reports whether the field has one.
 func dateOf(doc bson.Raw, field string) (t model.Time, is bool, err error) {
 	v := doc.Lookup(field)
 	if mongokit.Absent(v) {

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// List implements driver.Store. It reads holds with a cursor. The query for a
-// resource uses the index on _id; for all else that a filter has, the server looks
-// through all documents. List yields the error of a damaged document last.
+// List implements driver.Store. It reads holds with a cursor. The query for a resource
+// uses the index on _id; for all other filters the server reads all documents. List
+// yields the error of a damaged document last.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		st, err := s.begin(ctx)
@@ -43,8 +43,8 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// query matches all documents with holds that the filter may choose. A document whose
-// _id is not a text is not a resource.
+// query matches all documents with holds that the filter may choose. A document whose _id
+// is not a string is not the document of a resource.
 func (st *statements) query(f driver.Filter) bson.D {
 	q := named(f.Resource)
 	if f.Resource == "" {
@@ -54,7 +54,7 @@ func (st *statements) query(f driver.Filter) bson.D {
 	case f.LockID == "":
 	case st.lockID != "":
 		q = append(q, obj(st.lockID, f.LockID)...)
-	case f.LockID != OldLockID: // which is written nowhere
+	case f.LockID != OldLockID: // OldLockID is in no document
 		q = append(q, obj(added+".lockId", f.LockID)...)
 	}
 	if f.Owner != "" {

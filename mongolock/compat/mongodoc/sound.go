@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The server changes a document only if the fields that it uses are sound. These
-// expressions accept the same fields as decode.
+// The server changes a document only if the fields it uses are sound. These expressions
+// accept the same fields as decode.
 
 func missing(field any) bson.D { return eq(orElse(field, nil), nil) }
 
@@ -21,7 +21,7 @@ func boolOrNone(field any) bson.D {
 	return or(missing(field), eq(field, false), eq(field, true))
 }
 
-// The server orders values of different types, so bounds imply the type of a value.
+// The server orders values by type, so bounds imply the type of a value.
 var (
 	leastObject = obj("$literal", bson.D{})
 	leastArray  = obj("$literal", bson.A{})

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// statements are updates of one document by a pipeline each, see package mongokit:
+// statements are updates of one document by pipelines, see package mongokit. A pipeline
 //
-//  1. it sets a field, mongokit.Scratch, to the server's clock and the request;
-//  2. it adds the hold that the document shows, also one of an old program. If it
-//     cannot understand the document, the update fails, or the document is not sound;
-//  3. it decides what changes. Nothing does if the document is not sound;
-//  4. it sets the fields of the layout and Holdfast's own, or keeps them.
+//  1. sets a field, mongokit.Scratch, to the server's clock and the request;
+//  2. adds the hold that the document shows, also one of an old program. If the document
+//     is damaged, the update fails, or the document is not sound;
+//  3. decides what changes. Nothing changes if the document is not sound;
+//  4. sets the fields of the layout and Holdfast's own, or keeps them.
 type statements struct {
 	*layout
 	acquire, renew, release, prune mongokit.Statement
@@ -34,11 +34,11 @@ func newStatements(l *layout) *statements {
 // ours names a field that Holdfast added to the document.
 func ours(field string) string { return "$" + added + "." + field }
 
-// fresh says that the statement creates the document: the marker is there, which the
-// filter of an upsert leaves in new documents only.
+// fresh says that the statement creates the document: the filter of an upsert leaves a
+// marker only in new documents.
 var fresh = eq(op("$type", "$"+mongokit.Scratch), "null")
 
-// hold is stage 2. own says that Holdfast wrote what the layout shows.
+// hold returns stage 2. own means that Holdfast wrote the present fields of the layout.
 func (l *layout) hold() mongo.Pipeline {
 	own := bson.A{not(missing(ours("shown")))}
 	for _, field := range l.fields {
@@ -78,16 +78,16 @@ func (l *layout) hold() mongo.Pipeline {
 // expired says that the hold no longer blocks.
 var expired = and(ne(tmp("until"), nil), lte(tmp("until"), tmp("now")))
 
-// repeated says that the requested hold is there and live.
+// repeated says that the requested hold exists and is live.
 var repeated = and(
 	tmp("sound"), tmp("held"), eq(tmp("holdId"), ask("hold.holdId")), eq(tmp("lockId"), ask("hold.lockId")),
 	tmp("live"), not(tmp("released")),
 )
 
-// grant are the stages of an acquire. Anything that blocks refuses it, its own hold
-// too: a repeat finds that hold in the document and gets the same grant. It writes
-// touched nevertheless: the first attempt may have had no answer because no other
-// member had the hold yet, and the reply to a write waits for the members.
+// grant returns the stages of an acquire. Anything that blocks refuses it, even its own
+// hold: a repeat finds that hold in the document and gets the same grant. It writes
+// touched all the same: the first attempt may have failed because no other member had the
+// hold yet, and the reply to a write waits for the members.
 func (l *layout) grant() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("newEnd", add(tmp("now"), ask("ttl")), "newLockId", ask("hold.lockId")),
@@ -113,7 +113,7 @@ var meant = and(tmp("held"), eq(tmp("lockId"), ask("lockId")), or(
 ))
 
 // rewritten is Holdfast's field when a hold changes. If an old program wrote the hold,
-// the field has no hold ID, so that refs to a former hold stay lost.
+// the field has no hold ID, so refs to a former hold stay lost.
 func (l *layout) rewritten(more ...any) bson.D {
 	return merge(
 		cond(tmp("own"), "$"+added, obj("lockId", tmp("lockId"), "token", tmp("last"), "createdAt", orElse(l.oldSince, nil))),
@@ -121,8 +121,8 @@ func (l *layout) rewritten(more ...any) bson.D {
 	)
 }
 
-// extend are the stages of a renewal. The document changes if, and only if, the
-// hold is extended.
+// extend returns the stages of a renewal. The document changes if, and only if, the hold
+// is extended.
 func (l *layout) extend() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("asked", add(tmp("now"), ask("ttl")), "newLockId", tmp("lockId")),
@@ -135,7 +135,7 @@ func (l *layout) extend() mongo.Pipeline {
 	}, l.change(tmp("show"), l.rewritten("renewedAt", tmp("now")))...)
 }
 
-// end are the stages of a release, now or after a delay.
+// end returns the stages of a release, immediate or after a delay.
 func (l *layout) end() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("asked", add(tmp("now"), ask("after")), "newLockId", tmp("lockId")),
@@ -148,7 +148,7 @@ func (l *layout) end() mongo.Pipeline {
 	)...)
 }
 
-// drop are the stages that free a resource whose hold no longer blocks.
+// drop returns the stages that free a resource whose hold no longer blocks.
 func (l *layout) drop() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("changes", and(tmp("sound"), tmp("held"), expired), "freed", l.free),
@@ -158,7 +158,7 @@ func (l *layout) drop() mongo.Pipeline {
 // nobody is Holdfast's field of a resource without a hold.
 var nobody = obj("token", tmp("last"), "touched", tmp("touched"), "shown", tmp("freed"))
 
-// change is stage 4.
+// change returns stage 4.
 func (l *layout) change(fields, own any) mongo.Pipeline {
 	pairs := []any{added, own}
 	for _, field := range l.fields {

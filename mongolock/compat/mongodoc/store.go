@@ -13,14 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// Store is a driver.Store in a collection. Any number of clients may use it, each
-// after a call of Init.
+// Store is a driver.Store in a collection. Any number of clients may use it, after Init.
 type Store struct {
 	coll    *mongokit.Collection
 	traits  driver.Traits
 	prepare func(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error)
-	ready   atomic.Pointer[statements] // by Init
-	kind    string                     // as a URL names the layout
+	ready   atomic.Pointer[statements] // set by Init
+	kind    string                     // the name of the layout in URLs
 }
 
 var (
@@ -43,11 +42,11 @@ func newStore(
 // Traits implements driver.Store.
 func (s *Store) Traits() driver.Traits { return s.traits }
 
-// Close implements driver.Store. It disconnects the client of a store that was
-// opened by a URL.
+// Close implements driver.Store. It disconnects the client only if a URL opened the
+// store.
 func (s *Store) Close() error { return s.coll.Close() }
 
-// begin returns the statements, for a call whose ctx is alive.
+// begin returns the statements, or an error if the ctx has ended or Init was not called.
 func (s *Store) begin(ctx context.Context) (*statements, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -61,9 +60,8 @@ func (s *Store) begin(ctx context.Context) (*statements, error) {
 
 // Acquire implements driver.Store.
 //
-// One statement decides. It is safe to repeat: if it finds the hold, it changes
-// nothing but the time of the last change. So the driver and the server may repeat
-// it, too.
+// One statement decides. It is safe to repeat: if it finds the hold, it changes only the
+// time of the last change. So the driver and the server may repeat it, too.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	st, err := s.begin(ctx)
 	if err != nil {
@@ -87,9 +85,9 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 			"takeoverDelay", q.TakeoverDelay.Milliseconds(),
 		),
 	), "fresh", fresh)
-	// Every document matches the second condition, which leaves a mark in a new one: see
-	// fresh. Besides, DocumentDB lets an upsert by _id alone overwrite the document that
-	// another one has inserted in between.
+	// Every document matches the second condition, which leaves a mark in a new one, see
+	// fresh. Besides, in DocumentDB an upsert by _id alone overwrites a document that
+	// another upsert has inserted in between.
 	filter := obj("_id", q.Resource, mongokit.Scratch, nil)
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(st.seen())
 	var raw bson.Raw
@@ -161,17 +159,17 @@ func (st *statements) ending(q driver.ReleaseRequest) mongo.WriteModel {
 		"after", q.After.Milliseconds(), "seconds", wholeSeconds(q.After))...))
 }
 
-// on returns the write of a statement about one resource.
+// on returns the write that applies a statement to one resource.
 func on(s mongokit.Statement, resource string, ask bson.D) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask, "fresh", false))
 }
 
-// removal matches the document of the TTL layout if the hold is there and sound, by
-// the rules of the statements: by this filter the server decides what it deletes.
+// removal matches the document of the TTL layout if it has the hold and is sound, by the
+// rules of the statements. With this filter the server decides what it deletes.
 func removal(ref driver.HoldRef) bson.D {
 	same := eq(orElse("$"+shown("lockedAt"), 0), orElse("$lockedAt", nil))
 	if ref.LockID == OldLockID {
-		// A hold of an old program, perhaps changed by Holdfast later.
+		// The hold of an old program, which Holdfast may have changed later.
 		return append(named(ref.Resource), obj(
 			"$expr", and(dateOrNone("$lockedAt"), addedSound),
 			"$or", bson.A{obj("$expr", not(same)), obj("$expr", holdSound, added+".lockId", OldLockID)},

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// Sweep implements driver.Store. It also drops expired holds of old programs. In a
-// layout where a document is a hold, it deletes the document; where old programs do
-// not create documents, it deletes none.
+// Sweep implements driver.Store. It also drops expired holds of old programs. In NewTTL's
+// layout it deletes the document with the hold. In NewFlag's it deletes no documents,
+// because old programs do not create them.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
 	st, err := s.begin(ctx)
 	if err != nil {
@@ -30,9 +30,8 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepR
 	return sweep.Run(ctx, q)
 }
 
-// sweeping drops the hold that has expired. If that deletes the document, the
-// document must not have changed since it was read: as long as it does not change,
-// the hold stays expired.
+// sweeping drops the expired hold. If that deletes the document, it must not have changed
+// since it was read: the hold of an unchanged document stays expired.
 func (st *statements) sweeping(resource string, found bson.Raw) mongo.WriteModel {
 	if !st.removes {
 		return on(st.prune, resource, obj("sweep", true))
@@ -47,8 +46,8 @@ func (st *statements) sweeping(resource string, found bson.Raw) mongo.WriteModel
 	return mongo.NewDeleteOneModel().SetFilter(filter)
 }
 
-// idle matches the records of resources that nobody holds or has touched since
-// limit. An old program that takes one of them changes obtained_at.
+// idle matches the records of resources that nobody holds or has touched since limit. An
+// old program that takes such a resource changes obtained_at.
 func idle(limit, _ model.Time) bson.D {
 	last := obj("$lte", int64(limit))
 	return obj(

@@ -10,26 +10,25 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// DefaultTimeout is how long the hold of an old program lives in the layouts that
-// have no field for that.
+// DefaultTimeout is how long the hold of an old program lives in layouts without a field
+// for it.
 const DefaultTimeout = 30 * time.Second
 
-// TTLOptions change what NewTTL does. The zero value is the default.
+// TTLOptions are the optional settings of NewTTL. The zero value has the defaults.
 type TTLOptions struct {
-	// Timeout is the expireAfterSeconds of the collection's TTL index on lockedAt:
-	// whole seconds, at most 2^31-1. Init refuses a collection whose index has another
-	// value. 0 takes the value from the index, or DefaultTimeout if there is none.
+	// Timeout is the expireAfterSeconds of the collection's TTL index on lockedAt: whole
+	// seconds, at most 2^31-1. Init refuses a collection whose index has another value. 0
+	// means the value of the index, or DefaultTimeout if there is no index.
 	Timeout time.Duration
-	// MakeIndex makes Init create the index if there is none. Without the index,
-	// holds of old programs have no end, and expired holds block old programs until a
-	// sweep.
+	// MakeIndex makes Init create the index if it is missing. Without the index, holds of
+	// old programs have no end, and expired holds block old programs until a sweep.
 	MakeIndex bool
 }
 
-// NewTTL keeps locks as documents {_id: name, lockedAt: date}: the resource is
-// held while its document exists, and a TTL index removes it some time after
-// lockedAt. NewTTL sends nothing: the Client that gets the store calls Init before its
-// first request. Close does not disconnect the collection's client.
+// NewTTL keeps locks as documents {_id: name, lockedAt: date}: a resource is held while
+// its document exists, and a TTL index removes the document some time after lockedAt.
+// NewTTL sends nothing: the Client that gets the store calls Init before its first
+// request. Close does not disconnect the collection's client.
 func NewTTL(coll *mongo.Collection, opts *TTLOptions) *Store {
 	var o TTLOptions
 	if opts != nil {
@@ -38,8 +37,8 @@ func NewTTL(coll *mongo.Collection, opts *TTLOptions) *Store {
 	return newStore(coll, "ttl", driver.FencingClock, o.prepare)
 }
 
-// ttlLayout is the layout of a collection whose index removes documents after the
-// timeout, or that has no index.
+// ttlLayout is the layout of a collection without a TTL index, or with one that removes
+// documents after the timeout.
 func ttlLayout(timeout time.Duration, indexed bool) *layout {
 	ms := timeout.Milliseconds()
 	l := &layout{
@@ -54,7 +53,7 @@ func ttlLayout(timeout time.Duration, indexed bool) *layout {
 		},
 	}
 	if indexed {
-		l.oldEnd = add("$lockedAt", ms) // the moment from which on the index removes it
+		l.oldEnd = add("$lockedAt", ms) // when the index may remove it
 	}
 	l.read = func(doc bson.Raw) (old, error) {
 		at, is, err := dateOf(doc, "lockedAt")

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// URLs of package mongolock can name the layouts.
+// URLs of package mongolock can name these layouts.
 func init() {
 	register("ttl", true, func(coll *mongo.Collection, timeout time.Duration) *Store {
 		return NewTTL(coll, &TTLOptions{Timeout: timeout})

@@ -26,15 +26,15 @@ func NewValue(coll *mongo.Collection) *Store {
 		})
 }
 
-// maxSeconds is more than any ttl: 3,000 years.
+// maxSeconds is larger than any ttl: 3,000 years.
 const maxSeconds = 100_000_000_000
 
-// An old program takes over a lock that it has read as expired if value and
-// obtained_at have not changed since. So a hold must never have the obtained_at of an
-// expired one with the same value. It never has: obtained_at + ttl is the end of the
-// hold, and ttl at most the time until then. So obtained_at is not before the grant
-// of the hold, when the other hold had expired. The end changes only while the hold
-// is live, when no program can have read it as expired.
+// An old program takes over a lock that it has read as expired if value and obtained_at
+// have not changed since. So a hold must never have the obtained_at of an expired hold
+// with the same value. That cannot happen: obtained_at + ttl is the end of the hold, and
+// ttl is at most the time until then, so obtained_at is not before the grant of the hold,
+// when the other hold had expired. The end changes only while the hold is live, when no
+// program can have read it as expired.
 var valueLayout = &layout{
 	fields: []string{"value", "ttl", "obtained_at"}, lockID: "value",
 	sound: cond(missing("$value"),
@@ -45,7 +45,7 @@ var valueLayout = &layout{
 		),
 	),
 	taken: not(missing("$value")),
-	// Old programs take it after that time, not before.
+	// Old programs take it only after that time.
 	oldEnd:   add(add("$obtained_at", op("$multiply", "$ttl", 1000)), 1),
 	oldSince: "$obtained_at",
 	held: obj(
@@ -92,7 +92,7 @@ func readValue(doc bson.Raw) (o old, err error) {
 	return o, nil
 }
 
-// wholeSeconds returns the ttl for a time to live.
+// wholeSeconds returns the field ttl for a time to live.
 func wholeSeconds(d time.Duration) int64 {
 	if d == driver.Forever {
 		return 0
