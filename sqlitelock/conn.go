@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver/base"
 )
 
-// conn is one connection with its prepared statements. Callers use it one at a time,
-// in the order of its line. It does not use database/sql, whose pool and conversions
-// cost as much as a fifth of a statement here (measured) and whose pool has no order.
+// conn is one connection with its prepared statements. Callers use it one at a time, in
+// the order of its line. It does not use database/sql, whose pool and conversions cost up
+// to a fifth of a statement here (measured) and whose pool has no order.
 //
-// Statements do not take the caller's context: the SQLite driver would start a
-// goroutine for each, and the outcome of an interrupted change would be unknown. A
-// statement is short. All waits are between statements.
+// Statements do not take the caller's context: the SQLite driver would start a goroutine
+// for each, and the outcome of an interrupted change would be unknown. A statement is
+// short; callers wait only between statements.
 type conn struct {
 	line  base.Line
 	file  *file
@@ -33,8 +33,8 @@ type conn struct {
 }
 
 // open opens the connection when it is first needed. It stays open until the store is
-// closed, even if statements fail: while a connection is open SQLite does not delete
-// the log, so a log that is another file was deleted by other means.
+// closed, even if statements fail: while a connection is open, SQLite does not delete the
+// log, so if the log is another file, somebody else deleted it.
 func (c *conn) open() error {
 	if c.raw != nil {
 		return nil
@@ -56,8 +56,8 @@ func (c *conn) open() error {
 	return nil
 }
 
-// close closes the connection, unless the name now stands for another file: SQLite
-// would delete the log of that file.
+// close closes the connection, unless the name now belongs to another file: SQLite would
+// delete the log of that file.
 func (c *conn) close() error {
 	if c.raw == nil || c.file.isReplaced() {
 		return nil
@@ -88,7 +88,7 @@ func (c *conn) bind(values []driver.Value) []driver.NamedValue {
 	return c.args
 }
 
-// exec returns how many rows were changed.
+// exec returns the number of changed rows.
 func (c *conn) exec(text string, values ...driver.Value) (int64, error) {
 	s, err := c.prepared(text)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *conn) exec(text string, values ...driver.Value) (int64, error) {
 	return r.RowsAffected()
 }
 
-// query calls each with every row. A row is valid only during the call.
+// query calls each for every row. A row is valid only during the call.
 func (c *conn) query(text string, each func(row []driver.Value) error, values ...driver.Value) (err error) {
 	s, err := c.prepared(text)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *conn) query(text string, each func(row []driver.Value) error, values ..
 
 var errNoIntegers = errors.New("no row of integers")
 
-// integers assigns the columns of the one row that a statement yields.
+// integers assigns the columns of the only row that a statement returns.
 func (c *conn) integers(text string, values []driver.Value, to ...*int64) error {
 	assigned := 0
 	err := c.query(text, func(row []driver.Value) error {
@@ -151,31 +151,31 @@ func (c *conn) integers(text string, values []driver.Value, to ...*int64) error 
 	return err
 }
 
-// rollback ends the transaction, if there is one.
+// rollback ends the transaction if there is one.
 func (c *conn) rollback() {
 	if c.raw != nil {
-		_, _ = c.exec(rollbackSQL) // fails where there is nothing to undo
+		_, _ = c.exec(rollbackSQL) // fails if there is no transaction
 	}
 }
 
-// How long to wait before the next try to take the write lock: a change takes some
-// 20 µs, a checkpoint some ms. The first tries follow at once, because the shortest
-// sleep takes longer than a change: eight processes get a fifth more done this way.
+// The times until the next try to get the write lock: a change takes about 20 µs, a
+// checkpoint some ms. The first tries have no pause, because the shortest sleep takes
+// longer than a change: without it eight processes make a fifth more changes.
 const (
 	atOnce  = 4
 	minWait = 50 * time.Microsecond
 	maxWait = 2 * time.Millisecond
-	// maxUrgentWait lets renewals pass other changes that have waited longer.
+	// maxUrgentWait is short, so that renewals overtake changes that have waited longer.
 	maxUrgentWait = 200 * time.Microsecond
-	// placeTimeout is how long a refusal waits for the lock, to give its waiter a place in
-	// the queue. Beside one process that changes the file without a pause, half of them
-	// wait for 4 ms and more, and one in a hundred for 80. maxPlaceWait is the longest
-	// wait between two tries.
+	// placeTimeout is how long a refusal waits for the lock to give its waiter a place in
+	// the queue. Beside one process that changes the file without a pause, half of the
+	// refusals wait for 4 ms or more, and one in a hundred for 80 ms. maxPlaceWait is the
+	// longest pause between two tries.
 	placeTimeout = 100 * time.Millisecond
 	maxPlaceWait = 500 * time.Microsecond
-	// longChange is a change during which other processes fall asleep while they wait
-	// for the lock. This process would take the lock again before they wake up, so its
-	// next change waits for as long as they sleep.
+	// longChange is a change so long that other processes sleep while they wait for the
+	// lock. This process would take the lock again before they wake up, so its next
+	// change waits for as long as they sleep.
 	longChange = time.Millisecond
 )
 
@@ -195,8 +195,8 @@ func (s *store) enter(ctx context.Context, c *conn, urgent bool) error {
 }
 
 // read runs f on the connection that reads, and retries while another process is in the
-// way: in WAL mode, one that recovers or deletes the log. It takes no lock that a writer
-// waits for.
+// way: in WAL mode, a process that recovers or deletes the log. It takes no lock that a
+// writer waits for.
 func (s *store) read(ctx context.Context, f func(*conn) error) error {
 	if err := s.enter(ctx, s.reader, false); err != nil {
 		return s.wrap(err)
@@ -211,27 +211,28 @@ func (s *store) read(ctx context.Context, f func(*conn) error) error {
 	}, atOnce, nil)
 }
 
-// need is what a change is needed for.
+// need says why a change is needed.
 type need int
 
 const (
 	forAnswer  need = iota
-	forPlace        // only for a waiter's place in the queue: the answer is a refusal
-	forNothing      // the answer needs no change
+	forPlace        // only for a waiter's place in the queue: the result is a refusal
+	forNothing      // no change is needed
 )
 
-// errNoPlace is the error of a change for a place that found the write lock taken.
+// errNoPlace is the error of a change for a place that did not get the write lock.
 var errNoPlace = errors.New("the write lock was taken: the waiter has no place in the queue")
 
 // write runs f as one transaction, and retries while another connection has the write
-// lock: one of another process, or the one that moves this store's log. If that lasts and
-// without is not nil, write calls without, once. It returns what f is needed for.
+// lock: another process, or the connection that moves this store's log into the file. If
+// that lasts and without is not nil, write calls without, once. It returns why f is
+// needed.
 func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, without func(*conn) need) error {
 	err := s.inLine(ctx, urgent, atOnce, f, without)
 	if !errors.Is(err, errNoPlace) {
 		return err
 	}
-	// It waits outside the line, where it is in nobody's way.
+	// Here, outside the line, it delays nobody.
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 	for wait := minWait; errors.Is(err, errNoPlace); wait = min(2*wait, maxPlaceWait) {
@@ -243,9 +244,9 @@ func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, wit
 	return err
 }
 
-// inLine does the same as write in the caller's turn on the connection that writes. It
-// calls without after that number of tries. If f is only needed for a place, it returns
-// errNoPlace then.
+// inLine is like write, in the caller's turn on the connection that writes. It calls
+// without after the given number of tries. If f is then needed only for a place, it
+// returns errNoPlace.
 func (s *store) inLine(ctx context.Context, urgent bool, tries int, f func(*conn) error, without func(*conn) need) error {
 	if err := s.enter(ctx, s.writer, urgent); err != nil {
 		return s.wrap(err)
@@ -255,14 +256,14 @@ func (s *store) inLine(ctx context.Context, urgent bool, tries int, f func(*conn
 	if behind != nil && !urgent {
 		select {
 		case <-behind:
-		case <-ctx.Done(): // the change is made nevertheless
+		case <-ctx.Done(): // the change is made all the same
 		}
 	}
 	return err
 }
 
-// change does the same as inLine, for a caller in the writer's line. behind is the channel
-// of boundLog.
+// change is like inLine, for a caller in the writer's line. behind is the channel from
+// boundLog.
 func (s *store) change(ctx context.Context, urgent bool, tries int, f func(*conn) error, without func(*conn) need) (behind <-chan struct{}, err error) {
 	if wait := time.Until(s.next); wait > 0 && !urgent {
 		if err := s.pause(ctx, wait); err != nil {
@@ -284,13 +285,13 @@ func (s *store) change(ctx context.Context, urgent bool, tries int, f func(*conn
 }
 
 // try calls f until the file is not busy, the time-out passes or ctx ends. SQLite's own
-// busy handler would sleep through the end of ctx. An urgent change goes on until ctx
-// ends, and its pauses are short, so that it gets the lock before changes that pause for
-// longer. See inLine for tries and without.
+// busy handler would sleep beyond the end of ctx. An urgent change goes on until ctx
+// ends, and its pauses are short, so that it gets the lock before changes with longer
+// pauses. See inLine for tries and without.
 func (s *store) try(ctx context.Context, c *conn, urgent bool, f func(*conn) error, tries int, without func(*conn) need) error {
 	start, wait := time.Now(), minWait
 	for try := 1; ; try++ {
-		err := c.open() // reads the file, which can be busy
+		err := c.open() // this reads the file, which can be busy
 		if err == nil {
 			err = f(c)
 		}
@@ -322,7 +323,7 @@ func (s *store) try(ctx context.Context, c *conn, urgent bool, f func(*conn) err
 	}
 }
 
-// pause returns nil after d, or an error if ctx ends or the store is closed before.
+// pause returns nil after d, or an error if ctx ends or the store is closed first.
 func (s *store) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -336,8 +337,8 @@ func (s *store) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// transact runs f between BEGIN IMMEDIATE and COMMIT. Only BEGIN IMMEDIATE can find
-// the lock taken. After an error the caller rolls back.
+// transact runs f between BEGIN IMMEDIATE and COMMIT. Only BEGIN IMMEDIATE can fail
+// because the lock is taken. After an error the caller rolls back.
 func (s *store) transact(c *conn, f func(*conn) error) error {
 	s.reach(pointBegin)
 	if _, err := c.exec(beginSQL); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// causes are the texts for SQLite's primary result codes that last until somebody
-// fixes the file.
+// causes has texts for SQLite's primary result codes that last until somebody fixes the
+// file.
 var causes = map[int]string{
 	sqlite3.SQLITE_PERM:     "may not be accessed",
 	sqlite3.SQLITE_READONLY: "is read-only: the file and its folder must be writable",
@@ -23,11 +23,11 @@ var causes = map[int]string{
 	sqlite3.SQLITE_NOTADB:   "is not a SQLite database",
 }
 
-// roomless has the extended codes that SQLite returns for want of room, which may pass: on the
-// disk, for its shared memory, and beyond the limit of a file's size.
+// roomless lists the extended codes for a lack of space, which may pass: on the disk, for
+// SQLite's shared memory, and because of the limit of a file's size.
 var roomless = []int{sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE}
 
-// extendedCode returns 0 for an error that is not SQLite's.
+// extendedCode returns 0 if the error is not from SQLite.
 func extendedCode(err error) int {
 	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
 		return e.Code()
@@ -37,24 +37,24 @@ func extendedCode(err error) int {
 
 func code(err error) int { return extendedCode(err) & 0xff }
 
-// busy reports that another process was in the way. Nothing was changed.
+// busy reports whether another process was in the way, so that nothing was changed.
 func busy(err error) bool {
 	c := code(err)
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_PROTOCOL
 }
 
-// wrap names the file. Errors of SQLite that do not pass by themselves become
-// driver.ErrUnusable; the outcome of all others is unknown.
+// wrap adds the name of the file to an error. Errors of SQLite that do not pass by
+// themselves become driver.ErrUnusable. All others mean that the outcome is unknown.
 func (s *store) wrap(err error) error {
 	if err == nil || errors.Is(err, driver.ErrUnusable) && strings.Contains(err.Error(), s.file.path) {
-		return err // such an error names the file already
+		return err // such an error already names the file
 	}
 	if what, ok := causes[code(err)]; ok {
 		return unusable(s.file.path, what, err)
 	}
 	if extendedCode(err) == sqlite3.SQLITE_ERROR {
-		// SQLite refused a statement. The statements do not change, so the schema
-		// did. Errors with an extended code are temporary.
+		// SQLite refused a statement. Statements are constant, so the schema has changed.
+		// Errors with an extended code are temporary.
 		return unusable(s.file.path, "is not as Holdfast made it: a table or a column is missing", err)
 	}
 	if slices.Contains(roomless, extendedCode(err)) {
@@ -63,7 +63,7 @@ func (s *store) wrap(err error) error {
 	return fmt.Errorf("SQLite file %s: %w", s.file.path, err)
 }
 
-// unusable returns an error that names the file once.
+// unusable returns an error that names the file, but only once.
 func unusable(path, what string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) && p.Path == path {

@@ -13,17 +13,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// creating keeps this process from making a file twice at the same time. POSIX locks
-// belong to the process: closing a descriptor of the file while SQLite has it open
-// elsewhere in the process would drop SQLite's locks.
+// creating keeps this process from creating a file twice at the same time. POSIX locks
+// belong to the process: if it closed a descriptor of a file that SQLite has open
+// elsewhere in the process, SQLite's locks would be dropped.
 var creating sync.Mutex
 
-// smallestPage is the smallest page of SQLite, in bytes. No database is smaller, except an
-// empty one.
+// smallestPage is the size of SQLite's smallest page, in bytes. Every database except an
+// empty one is at least that large.
 const smallestPage = 512
 
-// prepareFile checks the path, and makes what is missing. It never opens a file that
-// exists; see creating.
+// prepareFile checks the path, and creates the file and folders if missing. It never
+// opens an existing file; see creating.
 func prepareFile(path string, mount func(string) (at, networkFS string), opts Options) (*file, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%w: the SQLite file has no name", driver.ErrInvalid)
@@ -32,7 +32,7 @@ func prepareFile(path string, mount func(string) (at, networkFS string), opts Op
 	if err != nil {
 		return nil, unusable(path, "has no absolute path", err)
 	}
-	// It follows links before it checks anything: locks belong to the file.
+	// It follows links before all checks, because locks belong to the file.
 	real, err := resolve(abs)
 	if err != nil {
 		return nil, unusable(abs, "cannot be reached", err)
@@ -65,7 +65,7 @@ func prepareFile(path string, mount func(string) (at, networkFS string), opts Op
 		what = "is not a regular file"
 	case info.Size() > 0 && info.Size() < smallestPage: // SQLite treats one byte as an empty file
 		what = "is not a SQLite database"
-	case links > 1: // SQLite keeps a log beside each name, and with another log come other locks
+	case links > 1: // SQLite has a log, and with it locks, for each name
 		what = fmt.Sprintf("has %d names (hard links), and a program that opens it by another name would not see the locks: "+
 			"remove the others, or use a symbolic link", links)
 	case mountPoint == real:
@@ -77,7 +77,7 @@ func prepareFile(path string, mount func(string) (at, networkFS string), opts Op
 	return nil, fmt.Errorf("%w: SQLite file %s %s", driver.ErrUnusable, abs, what)
 }
 
-// create makes the file at a path without links, with its folders, if it is missing.
+// create creates the file and its folders if missing. The path has no links.
 func create(name, path string, opts Options) error {
 	folder := filepath.Dir(path)
 	switch _, err := os.Stat(folder); {
@@ -97,7 +97,7 @@ func create(name, path string, opts Options) error {
 	case errors.Is(err, fs.ErrExist):
 		return nil
 	case err == nil && opts.Mode != 0:
-		err = errors.Join(f.Chmod(opts.Mode), f.Close()) // the umask takes nothing away
+		err = errors.Join(f.Chmod(opts.Mode), f.Close()) // unlike OpenFile, Chmod ignores the umask
 	case err == nil:
 		err = f.Close()
 	}
@@ -107,7 +107,7 @@ func create(name, path string, opts Options) error {
 	return nil
 }
 
-// resolve follows the symbolic links in as much of the path as exists.
+// resolve follows the symbolic links in the part of the path that exists.
 func resolve(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -124,39 +124,39 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// file is the database with its log and its shared memory, as they were when the
-// store was opened. SQLite locks files, not names: if a name now stands for another
-// file, a program that opens it takes locks that this process does not see, and two
-// programs can hold one lock. So checkReplaced compares the files before each change.
+// file is the database with its log and its shared memory, as they were when the store
+// was opened. SQLite locks files, not names: if a name now belongs to another file, a
+// program that opens it takes locks that this process does not see, and two programs can
+// hold one lock. So checkReplaced compares the files before each change.
 type file struct {
 	name   string // absolute, as the user gave it
 	path   string // the same without symbolic links
 	names  *names // of path
-	opened fileID // of the database, from before it was opened
+	opened fileID // the ID of the database from before it was opened
 
 	ids     fileIDs // zero until remember
 	logSize atomic.Int64
-	changed atomic.Pointer[error] // for good
+	changed atomic.Pointer[error] // permanent
 }
 
 type fileID struct{ dev, ino uint64 }
 
-// fileIDs identify a database, its log and its shared memory; zero for a file
-// that is not there.
+// fileIDs identify a database, its log and its shared memory. The ID of a missing file is
+// zero.
 type fileIDs struct{ db, wal, shm fileID }
 
-// lost has the databases whose connections this process keeps although it cannot use them:
-// see conn.close. A new connection would share their state in SQLite's memory. Their files
-// stay open, so that no new file gets the same inode number.
-var lost sync.Map // of fileID, with the fileIDs at the opening
+// lost has the databases whose connections this process keeps although it cannot use
+// them, see conn.close. A new connection would share their state in SQLite's memory.
+// Their files stay open, so no new file gets the same inode number.
+var lost sync.Map // fileIDs at the opening, by fileID
 
 // names are the paths of a database, its shared memory and its log.
 type names [3]string
 
 func namesOf(path string) *names { return &names{path, path + "-shm", path + "-wal"} }
 
-// isLost reports whether this process has lost the database and cannot use it again,
-// unless what was moved has been put back.
+// isLost reports whether this process has lost the database and cannot use it again until
+// moved files are back in place.
 func (id fileID) isLost(path string) (bool, error) {
 	then, is := lost.Load(id)
 	if !is {
@@ -166,16 +166,16 @@ func (id fileID) isLost(path string) (bool, error) {
 	return then != now, err
 }
 
-// identifyAll opens nothing: to close a file would drop SQLite's locks on it. It follows
-// no link in place of a file: SQLite has the log beside the file that the link leads to.
-// It is called before each change, so it allocates nothing.
+// identifyAll opens no files: closing a file would drop SQLite's locks on it. It does not
+// follow a link in place of a file, because SQLite has the log beside the file that the
+// link leads to. It allocates nothing, because it is called before each change.
 func identifyAll(names *names) (ids fileIDs, logSize int64, err error) {
 	for i, id := range [...]*fileID{&ids.db, &ids.shm, &ids.wal} {
 		var size int64
 		*id, size, err = look(names[i])
 		switch {
 		case err == nil:
-			logSize = size // the log is the last of the three
+			logSize = size // the log is the last of the three files
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
 			return ids, 0, unusable(names[i], "cannot be looked at", err)
 		}
@@ -183,8 +183,9 @@ func identifyAll(names *names) (ids fileIDs, logSize int64, err error) {
 	return ids, logSize, nil
 }
 
-// remember notes the files, while a connection that has read the database keeps
-// others from deleting its log. It does so once: a second call checks them.
+// remember stores the IDs of the files, while a connection that has read the database
+// keeps others from deleting its log. Only the first call stores them; later calls check
+// them.
 func (f *file) remember() error {
 	if f.ids != (fileIDs{}) {
 		return f.checkReplaced()
@@ -205,21 +206,21 @@ func (f *file) replacedAsOpened() error {
 		driver.ErrUnusable, f.path)
 }
 
-// checkReplaced returns an error if the files are not those that were opened. That
-// is final: this process has other files open than programs that open them now.
+// checkReplaced returns an error if the files are not the opened ones. That is final:
+// this process has other files open than programs that open them now.
 func (f *file) checkReplaced() error {
 	if err := f.changed.Load(); err != nil {
 		return *err
 	}
 	ids, logSize, err := identifyAll(f.names)
-	if err != nil { // the files may be there, and inaccessible for a while
+	if err != nil { // the files may be there, but temporarily inaccessible
 		return err
 	}
 	what := ""
 	switch {
 	case f.ids == (fileIDs{}):
-		// A connection to a file that no longer has the name would use the log of the file
-		// that has it now.
+		// A connection to a file that has lost its name would use the log of the file
+		// that now has the name.
 		if ids.db != f.opened {
 			return f.replacedAsOpened()
 		}
@@ -229,7 +230,7 @@ func (f *file) checkReplaced() error {
 	case ids.wal != f.ids.wal:
 		what = "its log (-wal) was deleted while it was in use, as happens after this program has read the file by other " +
 			"means than SQLite"
-	case ids.shm != f.ids.shm: // SQLite's own locks are in it
+	case ids.shm != f.ids.shm: // SQLite's own locks are in this file
 		what = "its shared memory (-shm) was deleted while it was in use"
 	default:
 		f.logSize.Store(logSize)
@@ -244,8 +245,8 @@ func (f *file) checkReplaced() error {
 }
 
 // checkLinks returns an error if symbolic links now lead from the name to another file,
-// which other programs open. It is not final: the links may be set back, and SQLite's
-// files are as they were.
+// which other programs open. This is not final: the links may be set back, and SQLite's
+// files are unchanged.
 func (f *file) checkLinks() error {
 	if f.name == f.path {
 		return nil

@@ -11,7 +11,7 @@ import (
 // file while SQLite has it open.
 func identify(fs.FileInfo) (id fileID, links uint64) { return fileID{1, 1}, 1 }
 
-// look returns what stands at a path, without following a link.
+// look returns the ID and the size of the file at a path, without following a link.
 func look(path string) (id fileID, size int64, err error) {
 	info, err := os.Lstat(path)
 	if err != nil {

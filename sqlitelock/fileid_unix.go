@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// identify returns an ID that no other file has at the same time, and the number of
-// the file's names.
+// identify returns an ID that no other file has at the same time, and the number of names
+// of the file.
 func identify(info fs.FileInfo) (id fileID, links uint64) {
 	st := info.Sys().(*syscall.Stat_t)
 	return idOf(st), uint64(st.Nlink) //nolint:unconvert // the types differ between systems
@@ -18,8 +18,8 @@ func idOf(st *syscall.Stat_t) fileID {
 	return fileID{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // the types differ between systems
 }
 
-// look returns what stands at a path, without following a link. It is not os.Lstat, which
-// allocates, because it is called before each change.
+// look returns the ID and the size of the file at a path, without following a link. It is
+// called before each change, so it does not use os.Lstat, which allocates.
 func look(path string) (id fileID, size int64, err error) {
 	var st syscall.Stat_t
 	err = syscall.EINTR

@@ -7,17 +7,17 @@
 //	sqlite:~/locks.db?create=no
 //	sqlite:///srv/jobs/locks.db?mode=0660
 //
-// The store makes the file and its folder if they are missing, unless create=no; any
+// The store creates the file and its folder if they are missing, unless create=no. Any
 // number of processes may use it at once. ~ is the home folder of the user. The file is
-// Holdfast's own: the store refuses one that another program made. It refuses a network
-// file system, because the locks and the shared memory there are not what SQLite requires.
+// Holdfast's own: the store refuses a file of another program. It refuses a network file
+// system, because locks and shared memory do not work there as SQLite requires.
 //
 // If the file, its log or its shared memory is deleted or replaced while it is in use,
-// all operations fail with an error that says so: each change and each read compares
-// the files with those that were opened (file.go).
+// all operations fail with an error that says so: each change and each read compares the
+// files with the opened ones (file.go).
 //
-// The store's clock is that of the host, and on Linux changes of the wall clock do
-// not move it (DESIGN.md, SQLite).
+// The store's clock is the clock of the host. On Linux, changes of the wall clock do not
+// move it, see DESIGN.md#sqlite.
 package sqlitelock
 
 import (
@@ -42,7 +42,7 @@ func init() {
 	})
 }
 
-// Traits describes every store in a SQLite file.
+// Traits returns the traits of every store in a SQLite file.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true, Queue: true,
@@ -50,40 +50,39 @@ func Traits() driver.Traits {
 	}
 }
 
-// Options change what Open does. The zero value is the default.
+// Options are the optional settings of Open. The zero value has the defaults.
 type Options struct {
-	// FullSync makes every change wait for the disk, so that a power loss undoes
-	// none. Without it a power loss may undo the last changes. Only Forever holds and
-	// releases can matter afterwards, because all holders ended with the machine. In
-	// both cases the end of a process loses nothing.
+	// FullSync makes every change wait for the disk, so that a power loss undoes none.
+	// Without it a power loss may undo the last changes. Afterwards only Forever holds
+	// and releases can matter, because all holders ended with the machine. In both cases
+	// the end of a process loses nothing.
 	FullSync bool
-	// BusyTimeout is how long an operation waits for other processes that are
-	// writing. Default 5 s.
+	// BusyTimeout is how long an operation waits for other processes that write. Default:
+	// 5 s.
 	BusyTimeout time.Duration
 	// AllowNetworkFS allows a file on a network file system. Mutual exclusion
 	// then depends on that file system's locks.
 	AllowNetworkFS bool
-	// NoCreate refuses a file that does not exist: a mistyped path would name a new
+	// NoCreate refuses a file that does not exist: a mistyped path would create a new
 	// file, which excludes nobody.
 	NoCreate bool
-	// Mode has the permissions of a file that Open makes, whatever the umask: 0660
-	// shares it with the group, 0666 with all users. SQLite gives them to the log and
-	// the shared memory too. Users who share the file must be able to make files in its
-	// folder, which Open then does not make. Default: 0600.
+	// Mode has the permissions of a file that Open creates, whatever the umask: 0660
+	// shares it with the group, 0666 with all users. SQLite gives the same to the log and
+	// the shared memory. Users who share the file must be able to create files in its
+	// folder, which Open then does not create. Default: 0600.
 	Mode fs.FileMode
 }
 
-// validMode reports whether all who may use a file of that mode may read and write it, as
-// SQLite requires.
+// validMode reports whether all users who may use a file of this mode may read and write
+// it, as SQLite requires.
 func validMode(mode fs.FileMode) bool { return mode == 0o600 || mode == 0o660 || mode == 0o666 }
 
 const wantMode = "want 0600, 0660 or 0666: who uses the file reads and writes it"
 
 const defaultBusyTimeout = 5 * time.Second
 
-// Open opens the file, and makes it if it is missing: the file for its owner
-// only (0600), missing folders likewise (0700). Options.NoCreate and Options.Mode change
-// that.
+// Open opens the file, and creates it and its folders if they are missing, for the owner
+// only (0600 and 0700). Options.NoCreate and Options.Mode change that.
 //
 // If the file cannot be used, the error names it and wraps driver.ErrUnusable, and
 // Open has changed nothing in it.
@@ -95,17 +94,17 @@ func Open(ctx context.Context, path string, opts *Options) (driver.Store, error)
 	return base.New(s), nil
 }
 
-// system is what a store uses of the machine; tests replace it. Functions that the
-// machine does not support are nil.
+// system is the part of the machine that a store uses; tests replace it. Functions that
+// the machine does not support are nil.
 type system struct {
 	clockSource
 	// mount returns where the file system of an absolute path without links is mounted,
 	// and its type if it is a network file system, else "". The path need not exist.
 	mount func(path string) (at, networkFS string)
-	// listen returns a file that can be read from once some process has written to
-	// the one that is named.
+	// listen returns a file that becomes readable when a process has written to the named
+	// file.
 	listen func(file string) (*os.File, error)
-	// restLook is how often to look while listen reports changes.
+	// restLook is the time between two looks while listen reports changes.
 	restLook time.Duration
 	// at is called at each point of a change. Nil except in tests.
 	at func(point)
@@ -114,8 +113,8 @@ type system struct {
 // point is a moment in a change, for tests that end the process there.
 type point string
 
-// A change passes the points from pointBegin to pointDone. After a change that finds
-// the log large comes pointPassive, in a goroutine of its own, and pointRestart if no
+// A change passes the points from pointBegin to pointDone. After a change that finds a
+// large log, pointPassive follows in a goroutine of its own, and pointRestart if no
 // reader was in the way.
 const (
 	pointBegin   point = "before BEGIN"
@@ -125,7 +124,7 @@ const (
 	pointDone    point = "after COMMIT"
 	pointPassive point = "before a passive checkpoint"
 	pointRestart point = "before the log restarts"
-	pointRest    point = "at rest" // not in a change: the watcher waits for one
+	pointRest    point = "at rest" // outside a change: the watcher waits for one
 )
 
 func (s *store) reach(p point) {

@@ -12,12 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// pageSize is how many records are read at a time. No transaction stays open while the
-// caller looks at them: it would keep the log from being reset.
+// pageSize is the number of records that are read at a time. No transaction stays open
+// while the caller uses them: it would keep the log from being restarted.
 const pageSize = 256
 
-// recent is how long a record without holds stays listed, so that a record in constant use
-// is not listed and unlisted in turn.
+// recent is how long a record without holds stays listed, so that a constantly used
+// record does not change between listed and unlisted.
 const recent = model.Time(time.Minute / time.Microsecond)
 
 // Scan implements base.Backend.
@@ -44,9 +44,9 @@ func (s *store) Scan(ctx context.Context, resource string) iter.Seq2[base.Entry,
 
 func inUse(e base.Entry) bool { return len(e.Record.Holds)+len(e.Record.Places) > 0 }
 
-// Due implements base.Backend. It reads every record that has holds or was used since
-// the last sweep. It unlists records that have long been without holds. From then on an
-// index finds them, so that a million of them cost nothing until they are due.
+// Due implements base.Backend. It reads every record that has holds or was used since the
+// last sweep. It unlists records without holds that are no longer recent. From then on an
+// index finds them, so a million of them cost nothing until they are due.
 func (s *store) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		now := s.clock.now()
@@ -80,8 +80,9 @@ func (s *store) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, e
 	}
 }
 
-// unlist clears listed of the named records that have no holds and were not touched since.
-// It does nothing if there are fewer names than least. It returns the names that are left.
+// unlist clears listed in the named records if they have no holds and were not touched
+// after since. If there are fewer names than least, it does nothing. It returns the
+// remaining names.
 func (s *store) unlist(ctx context.Context, names []string, least int, since model.Time) (left []string, err error) {
 	if len(names) < least {
 		return names, nil
@@ -92,8 +93,8 @@ func (s *store) unlist(ctx context.Context, names []string, least int, since mod
 	}, nil)
 }
 
-// records yields what listedSQL or idleSQL selects, a page at a time. An error about
-// damaged rows comes last.
+// records yields the rows that listedSQL or idleSQL selects, a page at a time. An error
+// about damaged rows comes last.
 func (s *store) records(ctx context.Context, text string, latest model.Time) iter.Seq2[base.Entry, error] {
 	return func(yield func(base.Entry, error) bool) {
 		var damaged error

@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// The marks of a file of Holdfast, and the schema that this package reads and writes.
+// The marks of Holdfast's files, and the version of the schema that this package uses.
 const (
 	applicationID = 0x484f4c44 // "HOLD"
 	schemaVersion = 2
 )
 
-// prepare makes the file ready. It writes nothing to a file of another program.
+// prepare prepares the file for use. It writes nothing to a file of another program.
 func (s *store) prepare(ctx context.Context) (err error) {
 	if s.clock.source.boot != nil {
 		if s.clock.bootID, err = s.clock.source.boot(); err != nil {
@@ -30,8 +30,8 @@ func (s *store) prepare(ctx context.Context) (err error) {
 	return s.try(ctx, s.writer, false, func(c *conn) error {
 		err := s.prepareOn(c)
 		if code(err) == sqlite3.SQLITE_IOERR {
-			// No request has an unknown outcome yet. SQLite also returns this code if a
-			// full disk has no room for its shared memory.
+			// No request is under way, so no outcome is unknown. SQLite also returns this
+			// code if a full disk has no room for its shared memory.
 			return fmt.Errorf("%w: it cannot be prepared: %w", hf.ErrUnusable, err)
 		}
 		return err
@@ -75,7 +75,7 @@ func (s *store) prepareOn(c *conn) error {
 	return s.clock.check()
 }
 
-// inspect refuses a file that is not ours, and reports whether it is empty.
+// inspect refuses a file of another program, and reports whether the file is empty.
 func (s *store) inspect(c *conn) (empty bool, err error) {
 	var id, version, objects int64
 	err = c.integers(inspectSQL, nil, &id, &version, &objects)
@@ -93,8 +93,8 @@ func (s *store) inspect(c *conn) (empty bool, err error) {
 	return false, nil
 }
 
-// complete makes what is missing, under the write lock: another process may have been
-// first.
+// complete creates what is missing, under the write lock: another process may have done
+// it already.
 func (s *store) complete(c *conn) error {
 	empty, err := s.inspect(c)
 	if err != nil {
@@ -128,9 +128,9 @@ func (s *store) complete(c *conn) error {
 }
 
 // readClock reports whether the base of this boot is known, and whether the base in the
-// file may be of this boot under another ID. If it may be, it is used: another process
-// may have the file open, and a second base would be a second clock. A clock without
-// boots needs no base.
+// file may be of this boot under another ID. In that case it is used: another process may
+// have the file open, and a second base would be a second clock. A clock without a boot
+// ID needs no base.
 func (s *store) readClock(c *conn) (known, continues bool, err error) {
 	var same, may, base, floor, up int64
 	if s.clock.bootID != "" {
@@ -148,7 +148,7 @@ func (s *store) readClock(c *conn) (known, continues bool, err error) {
 	}
 	s.clock.atLeast(model.Time(floor) + 1)
 	s.clock.base = model.Time(base)
-	// The ID of a container does not replace another: a container has no better one.
+	// The ID of a container does not replace another ID: a container has no better one.
 	known = same == 1 || may == 1 && strings.HasPrefix(s.clock.bootID, ofContainer)
 	return known, may == 1, nil
 }

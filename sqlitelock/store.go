@@ -18,10 +18,10 @@ import (
 
 // store implements base.Backend and driver.Watcher on one file.
 //
-// One connection writes: SQLite allows one writer at a time, and a line of goroutines,
-// in which renewals go first, is fairer and quicker than many connections that retry.
-// One connection reads, so that reading waits for no writer. One moves the log into the
-// file, while the two others work.
+// One connection writes: SQLite allows one writer at a time, and a line of goroutines in
+// which renewals go first is fairer and faster than many connections that retry. One
+// connection reads, so that reads do not wait for a writer. One moves the log into the
+// file while the other two work.
 type store struct {
 	file        *file
 	busyTimeout time.Duration
@@ -32,8 +32,8 @@ type store struct {
 
 	// Guarded by the writer's line.
 	next    time.Time     // when the next change may begin, unless it is urgent
-	tried   int64         // the size of the log when boundLog last did something
-	restart chan struct{} // closed when what boundLog did then has ended; nil: nothing yet
+	tried   int64         // the size of the log when boundLog last started an attempt
+	restart chan struct{} // closed when that attempt has ended; nil: no attempt yet
 
 	watcher watcher
 
@@ -60,12 +60,12 @@ func newStore(file *file, opts Options, sys system) *store {
 	return s
 }
 
-// checkpointTimeout is how many ms a checkpoint waits for readers. Renewals wait with it.
+// checkpointTimeout is how many ms a checkpoint waits for readers. Renewals wait, too.
 const checkpointTimeout = 20
 
-// dsn returns the file in the form that the SQLite driver requires: a URI, in which
-// no character of the name has a special meaning. It does not create the file,
-// because its rights would depend on the umask.
+// dsn returns the file in the form that the SQLite driver requires: a URI in which no
+// character of the name has a special meaning. SQLite does not create the file, because
+// its permissions would depend on the umask.
 func dsn(file string, fullSync bool, busyTimeout int) string {
 	path := filepath.ToSlash(file)
 	if !strings.HasPrefix(path, "/") {
@@ -88,8 +88,8 @@ func dsn(file string, fullSync bool, busyTimeout int) string {
 // Traits implements base.Backend.
 func (s *store) Traits() hf.Traits { return Traits() }
 
-// Close implements base.Backend. It waits for the statements that are under way,
-// not for other processes.
+// Close implements base.Backend. It waits for statements that are under way, not for
+// other processes.
 func (s *store) Close() error {
 	s.closing.Do(func() {
 		s.watcher.mu.Lock() // no watcher starts from now on
@@ -106,10 +106,10 @@ func (s *store) Close() error {
 	return s.closeErr
 }
 
-// Update implements base.Backend by one transaction. It has the write lock from its
-// first statement on, so no other change comes between a decision and its commit. The
-// only answer that can be lost, unless this process ends, is that of the COMMIT. If ctx
-// ends while another process has the write lock, nothing is changed.
+// Update implements base.Backend by one transaction. It has the write lock from its first
+// statement on, so no other change comes between a decision and its commit. Only the
+// answer to COMMIT can be lost, unless this process ends. If ctx ends while another
+// process has the write lock, nothing is changed.
 func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error {
 	var wake []model.Record
 	err := s.write(ctx, urgent, func(c *conn) error {
@@ -134,7 +134,7 @@ func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error
 	return nil
 }
 
-// decide makes one update. Its error is an error of the file, and ends the transaction. If
+// decide makes one update. It returns errors of the file, which end the transaction. If
 // the row is damaged, only the update gets an error.
 func (s *store) decide(c *conn, u *base.Update) (base.Change, error) {
 	e, listed, err := s.load(c, u.Resource)
@@ -184,7 +184,7 @@ func put(c *conn, ch base.Change, listed bool) (rows int64, err error) {
 	return c.exec(putSQL, int64(r.Touched), int64(r.Token), freed, holds, places, r.Resource)
 }
 
-// encoded is a list as its column has it: NULL for none.
+// encoded returns a list as its column has it: NULL if it is empty.
 func encoded[T any](list []T, encode func([]T) ([]byte, error)) (driver.Value, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -193,7 +193,7 @@ func encoded[T any](list []T, encode func([]T) ([]byte, error)) (driver.Value, e
 	return string(text), err
 }
 
-// decoded is the list that a column has.
+// decoded returns the list in a column.
 func decoded[T any](column string, value driver.Value, decode func([]byte) ([]T, error)) ([]T, error) {
 	switch text := value.(type) {
 	case nil:
@@ -205,9 +205,9 @@ func decoded[T any](column string, value driver.Value, decode func([]byte) ([]T,
 	}
 }
 
-// needed decides an update on a plain read, which takes no lock, and returns what the
-// decision has to change the record for. A refusal thus does not wait for another process
-// that keeps the write lock, or, if it gives its waiter a place, not for long.
+// needed decides an update on a plain read, which takes no lock, and returns why the
+// decision has to change the record. So a refusal does not wait for another process that
+// keeps the write lock, or not for long if it gives its waiter a place.
 func (s *store) needed(c *conn, us []base.Update) need {
 	if len(us) != 1 {
 		return forAnswer
@@ -243,8 +243,8 @@ func (s *store) load(c *conn, resource string) (e base.Entry, listed bool, err e
 	return base.Missing(resource, uint64(max(floor, 0)), s.clock.now()), false, nil
 }
 
-// entry makes an Entry of touched, listed, token, holds, resource and places. It never
-// guesses: a record that is read wrongly could lead to a second grant.
+// entry makes an Entry from touched, listed, token, holds, resource and places. It never
+// guesses: a wrongly decoded record could lead to a second grant.
 func (s *store) entry(row []driver.Value) (e base.Entry, listed bool, err error) {
 	name, _ := row[4].(string)
 	touched, _ := row[0].(int64)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// thisSystem uses the wall clock: a step of it is a step of the store's clock.
+// thisSystem uses the wall clock: when that is set, the store's clock changes, too.
 func thisSystem() system {
 	return system{clockSource: clockSource{wall: time.Now}, mount: mount}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// thisSystem uses CLOCK_BOOTTIME, which no change of the wall clock moves and
-// which goes on while the machine sleeps.
+// thisSystem uses CLOCK_BOOTTIME, which changes of the wall clock do not move and which
+// continues while the machine sleeps.
 func thisSystem() system {
 	return system{
 		clockSource: clockSource{wall: time.Now, boot: bootID, uptime: uptime},
@@ -34,15 +34,15 @@ func bootID() (string, error) {
 		_, err = timeNamespace()
 	}
 	if err != nil {
-		// Another clock would be wrong if other processes read this one.
+		// A different clock would be wrong if other processes read this one.
 		return "", fmt.Errorf("%w: the clock of the host cannot be read, which all processes must share: %w",
 			driver.ErrUnusable, err)
 	}
 	return id, nil
 }
 
-// bootIDIn reads the boot ID. LXC and systemd-nspawn mount a file over it that has an
-// ID of the container, so it is on another file system than its folder.
+// bootIDIn reads the boot ID. LXC and systemd-nspawn mount a file with an ID of the
+// container over it, so that file is on another file system than its folder.
 func bootIDIn(folder string) (string, error) {
 	name := filepath.Join(folder, "boot_id")
 	id, err := os.ReadFile(name)
@@ -60,24 +60,24 @@ func bootIDIn(folder string) (string, error) {
 	return text, nil
 }
 
-// uptime returns the host's, even inside a time namespace.
+// uptime returns the uptime of the host, even inside a time namespace.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		panic("sqlitelock: CLOCK_BOOTTIME: " + err.Error()) // there since Linux 2.6.39
+		panic("sqlitelock: CLOCK_BOOTTIME: " + err.Error()) // exists since Linux 2.6.39
 	}
-	offset, _ := timeNamespace() // bootID reported the error
+	offset, _ := timeNamespace() // bootID has reported the error
 	return time.Duration(ts.Nano()) - offset
 }
 
-// timeNamespace returns what this process's time namespace adds to the host's
+// timeNamespace returns the offset of this process's time namespace from the host's
 // CLOCK_BOOTTIME. It cannot change while the process lives.
 var timeNamespace = sync.OnceValues(func() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil // a kernel without time namespaces
 	}
-	// The offsets are those of the namespace that children are born into.
+	// The file has the offsets of the namespace into which children are born.
 	own, errOwn := os.Readlink("/proc/self/ns/time")
 	children, errChildren := os.Readlink("/proc/self/ns/time_for_children")
 	if err := errors.Join(err, errOwn, errChildren); err != nil {
@@ -89,8 +89,7 @@ var timeNamespace = sync.OnceValues(func() (time.Duration, error) {
 	return boottimeOffset(text)
 })
 
-// boottimeOffset reads lines such as "boottime  864000  0": clock, seconds,
-// nanoseconds.
+// boottimeOffset reads lines such as "boottime  864000  0": clock, seconds, nanoseconds.
 func boottimeOffset(text []byte) (time.Duration, error) {
 	for line := range strings.Lines(string(text)) {
 		var s, ns int64
@@ -101,19 +100,19 @@ func boottimeOffset(text []byte) (time.Duration, error) {
 	return 0, errors.New("time namespace: no offset of boottime")
 }
 
-// networkFSTypes are the file systems of the kernel whose files other machines,
-// or the host of a virtual machine, may have open too.
+// networkFSTypes are the kernel's file systems whose files other machines, or the host of
+// a virtual machine, may also have open.
 var networkFSTypes = []string{
 	"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fhgfs", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
 	"nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }
 
-// localFUSE are file systems of programs that are known to serve this machine alone.
-// There are too many others to list which of them other machines share.
+// localFUSE are FUSE file systems that are known to serve only this machine. There are
+// too many others to list the shared ones.
 var localFUSE = []string{"bindfs", "encfs", "exfat", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs-3g", "unionfs"}
 
 // mount decides by the name of the file system. Without /proc it returns nothing: the
-// clock reports what is missing.
+// clock reports that it is missing.
 func mount(path string) (at, networkFS string) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	at, fsType := mountOf(mounts, path)
@@ -153,8 +152,8 @@ func mountOf(mountinfo []byte, path string) (at, fsType string) {
 	return at, fsType
 }
 
-// listen returns a file that can be read from once some process has written to the
-// one that is named. Equal events that are not yet read count as one.
+// listen returns a file that becomes readable when a process has written to the named
+// file. Equal events that are not yet read count as one.
 func listen(file string) (*os.File, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -4,7 +4,7 @@ package sqlitelock
 
 import "time"
 
-// thisSystem uses the wall clock: a step of it is a step of the store's clock. It
+// thisSystem uses the wall clock: when that is set, the store's clock changes, too. It
 // does not know the system's file systems.
 func thisSystem() system {
 	return system{

@@ -17,7 +17,7 @@ import (
 )
 
 // File returns the path of the file in a sqlite URL. A relative path stays relative. File
-// does not look for the file. If Open would refuse the URL, the error is
+// does not check whether the file exists. If Open would refuse the URL, the error is
 // driver.ErrInvalid.
 func File(u *url.URL) (path string, err error) {
 	path, _, err = parseURL(u)
@@ -70,8 +70,7 @@ func parseURL(u *url.URL) (path string, opts *Options, err error) {
 	return path, opts, nil
 }
 
-// set takes options from the parameters of a URL, and returns what is wrong with
-// them.
+// set takes options from the parameters of a URL, and returns an error text or "".
 func (o *Options) set(values url.Values) (wrong string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		value, want := values[name][0], ""

@@ -13,44 +13,45 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// How often the goroutine looks at the file. A look that finds no change costs some 5
-// µs, but to wake up for it costs many times that (measured). So it looks less often
-// the longer nothing happens, and very seldom if the system reports changes.
+// How often the goroutine looks at the file. A look that finds no change costs some 5 µs,
+// but waking up for it costs many times that (measured). So it looks less often the
+// longer nothing happens, and very seldom if the system reports changes.
 const (
 	minLook = 5 * time.Millisecond
 	maxLook = 40 * time.Millisecond
-	slower  = 32 // each look that finds no change makes the next later by this part
-	share   = 20 // a file that changes all the time costs at most this part of the time
-	// maxPause bounds that: a look also takes long if other programs use the processor.
+	slower  = 32 // each look that finds no change lengthens the pause by this part of it
+	share   = 20 // looks at a constantly changing file take at most this part of the time
+	// maxPause bounds that: a look also takes long while other programs use the
+	// processor.
 	maxPause = 250 * time.Millisecond
-	// quiet is how long to look closely after a change, or after the system reported
-	// one: it reports that the log is written to, before the commit can be seen.
+	// quiet is how long to look often after a change, or after the system reported one:
+	// it reports a write to the log before the commit can be seen.
 	quiet = time.Second
 	// retryAfter is how long to wait after the file could not be read.
 	retryAfter = time.Second
 )
 
-// watcher signals releases, also those of other processes. While there are
-// subscribers, one goroutine reads the file's data version, and after a change the
-// freed column of the watched resources. It signals a resource if freed rose.
+// watcher signals releases, also those by other processes. While there are subscribers,
+// one goroutine reads the file's data version, and after a change the freed column of the
+// watched resources. It signals a resource if freed rose.
 //
 // The goroutine reads the data version first, then the list of watched resources, then
 // their freed. A commit in between is seen at once, or changes the data version that is
-// read next. So none is missed. If the file cannot be read, the goroutine
-// retries, while waiters poll.
+// read next. So no commit is missed. If the file cannot be read, the goroutine retries,
+// while waiters poll.
 type watcher struct {
 	hub wake.Hub
 
 	mu      sync.Mutex
-	freed   map[string]model.Time // of watched resources, as last seen
+	freed   map[string]model.Time // of watched resources, as last read
 	running bool
 
-	version int64 // of the data that the goroutine last looked at
+	version int64 // of the data that the goroutine last read
 }
 
-// Watch implements driver.Watcher. It subscribes before it reads freed. A release that
-// is committed after it returned is above that freed, and the goroutine, which has the
-// resource in its list by then, sees it.
+// Watch implements driver.Watcher. It subscribes before it reads freed. A release that is
+// committed after Watch has returned raises freed above that value. The goroutine sees
+// it, because its list then has the resource.
 func (s *store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	w := &s.watcher
 	if err := ctx.Err(); err != nil {
@@ -79,8 +80,8 @@ func (w *watcher) goesOn() bool {
 	return w.running
 }
 
-// watched returns the watched resources, and forgets the others. It cannot forget one
-// that Watch has just noted, because Watch subscribes first.
+// watched returns the watched resources, and forgets the others. It cannot forget a
+// resource that Watch has just noted, because Watch subscribes first.
 func (w *watcher) watched() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +110,8 @@ func (w *watcher) look(c *conn, names []string) error {
 	return err
 }
 
-// note notes freed of a resource, and signals if it rose. A resource that was not
-// noted before is noted only if it is watched.
+// note stores freed of a resource, and signals if it rose. A resource that was not noted
+// before is stored only if it is watched.
 func (w *watcher) note(resource string, freed model.Time, watched bool) {
 	w.mu.Lock()
 	was, noted := w.freed[resource]
@@ -124,7 +125,7 @@ func (w *watcher) note(resource string, freed model.Time, watched bool) {
 	}
 }
 
-// jsonArray returns a list in JSON, to be bound to one parameter.
+// jsonArray returns a list in JSON, for one parameter of a statement.
 func jsonArray(names []string) string {
 	text, err := json.Marshal(names)
 	if err != nil {
@@ -152,7 +153,7 @@ func (s *store) watch() {
 	}
 }
 
-// poll looks at the resources if the data changed since the last time.
+// poll looks at the resources if the data has changed since the last poll.
 func (s *store) poll() (changed bool, err error) {
 	w := &s.watcher
 	err = s.read(s.ctx, func(c *conn) error {
@@ -169,8 +170,8 @@ func (s *store) poll() (changed bool, err error) {
 	return changed, err
 }
 
-// rest waits until a process writes, for sys.restLook at most, and reports whether one did.
-// If the system cannot report it, rest returns at once.
+// rest waits until a process writes, but at most for sys.restLook, and reports whether
+// one did. If the system cannot report it, rest returns at once.
 func (s *store) rest() (written bool) {
 	if s.sys.listen == nil {
 		return false
