@@ -15,16 +15,16 @@ import (
 // Acquire implements driver.Store.
 //
 // One update decides. It is safe to repeat, because it writes a hold that it finds
-// unchanged: so the client and the server may repeat it, too. A refusal that gives a place is
-// an update as well; one that gives none stores nothing.
+// unchanged. So the client and the server may repeat it, too. A refusal with a place is
+// also an update; a refusal without a place stores nothing.
 //
-// The server stores the place before it answers, and an error of the write does not say what
-// the script decided. If the document cannot be stored, because others change it all the time
-// or because it does not fit into the index with the place, the request is sent again without
-// the place: a place is a courtesy, and must not keep a refusal from being known. If the
-// server does not run the script, as in an index whose writes are blocked or when it has too
-// many requests, no request can be refused, with or without a place, and Acquire returns the
-// error.
+// The server stores the place before it answers, and an error of the write does not say
+// what the script decided. If the document cannot be stored, because others constantly
+// change it or because it does not fit into the index with the place, Acquire sends the
+// request again without a place: a place is optional, and a refusal must not be lost
+// because of it. If the server does not run the script, because writes to the index are
+// blocked or it has too many requests, no request can be refused, with or without a
+// place, and Acquire returns the error.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
@@ -65,7 +65,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	case o.found: // on all copies that must have it
 		return driver.Grant{Token: o.token, Left: o.left()}, nil
 	}
-	q.Place = driver.PlaceID{} // the places that the server returned are all ahead
+	q.Place = driver.PlaceID{} // the places in the answer are all ahead
 	held := model.Refused(o.record, o.now, q)
 	held.Position, held.Waiters = o.position, o.waiters
 	own := func(h driver.Status) bool {
@@ -77,8 +77,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return driver.Grant{}, held
 }
 
-// oldName refuses a name that programs with es-distributed-lock take for another one:
-// it would not exclude the programs that use the same name there.
+// oldName refuses a name that programs with es-distributed-lock read as another name: a
+// lock with it would not exclude the programs that use the same name.
 func oldName(resource string) error {
 	old, err := esdoc.Old(resource)
 	if err == nil && old != resource {

@@ -13,8 +13,8 @@ import (
 // item is the answer to an update.
 type item = rest.Item[source]
 
-// source is what a reply has of the document. Holds are the stored ones, if the request
-// wants a place.
+// source is the part of the document in a reply. Holds are the stored holds, if the
+// request wants a place.
 type source struct {
 	Holdfast struct {
 		Answer *answerJSON
@@ -23,12 +23,12 @@ type source struct {
 }
 
 // answerJSON is the answer of a statement. A statement that stores nothing returns the
-// whole document, as it understood it; but a refusal has only the first places ahead. A
-// statement that stores something returns only the holds of the request, because a document
-// may have thousands.
+// whole document as it read it, except that a refusal has only the first places ahead. A
+// statement that stores something returns only the holds of the request, because a
+// document may have thousands.
 type answerJSON struct {
 	Time     int64
-	Token    int64 // of the hold; the last one, if nothing was stored
+	Token    int64 // of the hold; the last granted token if nothing was stored
 	Damage   *string
 	Unstored bool
 	// If nothing was stored:
@@ -36,27 +36,27 @@ type answerJSON struct {
 	Holds    []holdJSON
 	Places   []placeJSON
 	// If something was stored:
-	Ends  []int64 // of the holds of the request, in order; or one of these constants
+	Ends  []int64 // of the holds of the request, in order; a constant below stands for some
 	Swept int
-	// Of a refusal, whether it stored a place or not:
+	// After a refusal, whether it stored a place or not:
 	Placed   bool        // the request has a place
-	Position int         // how many fair places are before it, or before the end
+	Position int         // the number of fair places ahead
 	Ahead    []placeJSON // the first places ahead
-	// Waiters is how many places there are, also after a renewal.
+	// Waiters is the number of places, also after a renewal.
 	Waiters int
 }
 
 const (
-	gone    = -1 // there is no such hold
+	gone    = -1 // the hold does not exist
 	endless = -2
 )
 
-// holdJSON is one hold. Its names are those of the documents: add, never rename.
+// holdJSON is one hold. Its names are the names in documents: add, never rename.
 type holdJSON struct {
 	LockID   string         `json:"lockId"`
 	HoldID   *driver.HoldID `json:"holdId,omitempty"` // absent: a hold of an old client
 	Mode     driver.Mode    `json:"mode"`
-	Limit    *int           `json:"limit,omitempty"` // of a shared hold; absent: not known
+	Limit    *int           `json:"limit,omitempty"` // of a shared hold; absent: unknown
 	Token    int64          `json:"token,omitempty"`
 	Owner    string         `json:"owner,omitempty"`
 	Host     string         `json:"host,omitempty"`
@@ -68,32 +68,32 @@ type holdJSON struct {
 	Released bool           `json:"released,omitempty"`
 }
 
-// outcome is that of an ask.
+// outcome is the outcome of an ask.
 type outcome struct {
-	err    error // if set, all else is invalid, and the outcome is unknown unless the error is a named one
+	err    error // if set, the other fields are invalid; unless it is a named error, the outcome is unknown
 	stored bool  // the update has changed the document
 	now    model.Time
-	// record is the document, if nothing was stored or a place. After a refusal, it has
-	// only the first places ahead.
+	// record is the document, if nothing or only a place was stored. After a refusal, it
+	// has only the first places ahead.
 	record model.Record
-	// position is that of the request in the queue, or driver.NoPlace, and waiters how
-	// many places the queue has.
+	// position is the request's position in the queue, or driver.NoPlace. waiters is the
+	// number of places in the queue.
 	position, waiters int
-	// If something was stored: whether the hold was there, its token if it was
-	// granted, and its end.
+	// If something was stored: whether the hold existed, its token if it was granted, and
+	// its end.
 	found bool
 	token uint64
 	end   model.Time
 	swept int
 }
 
-// left returns the time until the end of the hold that was granted or renewed.
+// left returns the time until the end of the granted or renewed hold.
 func (o *outcome) left() time.Duration {
 	return o.end.Until(o.now)
 }
 
-// understand reads an answer without an error, and returns the outcome of each ask of
-// an update. The script has checked the document; an answer in another form than the
+// understand reads an answer without an error, and returns the outcome of each ask of an
+// update. The script has checked the document. An answer in another form than the
 // script's is an error.
 func understand(st *statement, u *update, it *item) []outcome {
 	a := it.Get.Source.Holdfast.Answer
@@ -107,7 +107,7 @@ func understand(st *statement, u *update, it *item) []outcome {
 	case a == nil:
 		why = "it has no answer of the script"
 	case o.stored == a.Unstored:
-		// Otherwise an old answer could be taken for the present one.
+		// Otherwise an old answer could be mistaken for the present one.
 		why = "it is not the answer to this request"
 	case a.Damage != nil:
 		o.err = fmt.Errorf("%w: document %q: %s", driver.ErrDamaged, u.ID, *a.Damage)
@@ -138,7 +138,7 @@ func understand(st *statement, u *update, it *item) []outcome {
 	return all
 }
 
-// ends sets the ends of the holds of the request, or returns why it cannot.
+// ends sets the ends of the holds of the request, or returns the reason why it cannot.
 func (a *answerJSON) ends(st *statement, refs int, all []outcome) (why string) {
 	if st == acquire {
 		refs = 1
@@ -171,7 +171,7 @@ func (a *answerJSON) ends(st *statement, refs int, all []outcome) (why string) {
 	return ""
 }
 
-// record returns the document that the server returned.
+// record returns the document in the answer.
 func (a *answerJSON) record(d document, holds []holdJSON) model.Record {
 	r := model.Record{Resource: d.ID, Token: uint64(a.Token), Touched: model.Time(a.Time) * 1000}
 	switch {
@@ -183,7 +183,7 @@ func (a *answerJSON) record(d document, holds []holdJSON) model.Record {
 	for _, h := range holds {
 		r.Holds = append(r.Holds, h.hold())
 	}
-	for _, p := range append(a.Places, a.Ahead...) { // one of them
+	for _, p := range append(a.Places, a.Ahead...) { // only one of them is set
 		r.Places = append(r.Places, p.place())
 	}
 	return r
@@ -205,13 +205,13 @@ func (e *holdJSON) hold() model.Hold {
 	return h
 }
 
-// placeJSON is a place in the queue. Its names are those of the documents: add, never
+// placeJSON is a place in the queue. Its names are the names in documents: add, never
 // rename.
 type placeJSON struct {
 	ID     driver.PlaceID `json:"placeId"`
 	LockID string         `json:"lockId"`
 	Mode   driver.Mode    `json:"mode"`
-	Limit  *int           `json:"limit"` // of a shared request; absent: not known
+	Limit  *int           `json:"limit"` // of a shared request; absent: unknown
 	Owner  string         `json:"owner"`
 	Host   string         `json:"host"`
 	Since  int64          `json:"since"`
@@ -227,10 +227,10 @@ func (e *placeJSON) place() model.Place {
 	}
 }
 
-// maxMillis is beyond any moment that can have been stored.
+// maxMillis is later than any time that can have been stored.
 const maxMillis = 100_000_000_000_000
 
-// shown returns a time on which no decision depends, 0 if it is invalid.
+// shown returns a time that decides nothing, 0 if it is invalid.
 func shown(ms int64) model.Time {
 	if ms < 0 || ms > maxMillis {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Renew implements driver.Store. Each renewal has its own answer, independent of the
-// others.
+// Renew implements driver.Store. Each renewal has an answer of its own, independent of
+// the others.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if err := s.ready(ctx); err != nil || len(qs) == 0 {
 		return nil, err
@@ -27,7 +27,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 			results[i] = driver.RenewResult{Left: o.left(), Waiters: o.waiters}
 		case o.err == nil:
 			_, r := model.Renew(o.record, o.now, qs[i])
-			if r.Err == nil { // an answer to another request has the hold
+			if r.Err == nil { // an answer to another request has this hold
 				r.Err = s.wrap(fmt.Errorf("the server did not renew the hold of %q, which is in the document that it returned", qs[i].Resource))
 			}
 			results[i].Err = r.Err
@@ -36,9 +36,10 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, nil
 }
 
-// Release implements driver.Store. Each release has its own answer, independent of the
-// others. A release of any hold of a lock ID first looks for the hold, and then names it: clients
-// and proxies may send any request twice, and the second must not release a successor.
+// Release implements driver.Store. Each release has an answer of its own, independent of
+// the others. A release of whatever hold a lock ID has first looks for the hold, and then
+// names it: clients and proxies may send any request twice, and the second must not
+// release a successor.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := s.ready(ctx); err != nil || len(qs) == 0 {
 		return nil, err
@@ -63,8 +64,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// findByLockID sets in ref the hold that the lock ID has, and reports whether there is one.
-// A hold of an old client has no ID, and differs from the next one by its end.
+// findByLockID sets in ref the hold of the lock ID, and reports whether there is one. A
+// hold of an old client has no ID. Its end distinguishes it from the next hold.
 func (s *Store) findByLockID(ctx context.Context, ref *refParams, resource string) (there bool, err error) {
 	o := s.apply(ctx, look, []ask{{document: documentOf(resource)}})[0]
 	for _, h := range o.record.Holds {
@@ -81,7 +82,7 @@ func (s *Store) findByLockID(ctx context.Context, ref *refParams, resource strin
 	return false, o.err
 }
 
-// released returns the result of a release, from its answer.
+// released returns the result of a release from its outcome.
 func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResult {
 	r := driver.ReleaseResult{Found: o.found, Err: o.err}
 	if o.err != nil || o.stored || q.HoldID.IsZero() && !q.Place.IsZero() {
@@ -91,7 +92,7 @@ func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResul
 		r.Err = s.wrap(fmt.Errorf("the server did not release the hold of %q, which is in the document that it returned", q.Resource))
 		return r
 	}
-	// A program without hold IDs may have made the hold its own.
+	// A program without hold IDs may have taken over the hold.
 	for _, h := range model.Statuses(o.record, o.now, driver.Filter{LockID: q.LockID}) {
 		r.Remains = r.Remains || h.HoldID.IsZero() && h.Live()
 	}

@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	// onConflict is how often the server retries an update by itself, because another
-	// update changed the document since it was read. It does so at once. An update
-	// that has met a conflict so often is one of many, which would delay each other.
-	// From then on each request lets the server retry once.
+	// onConflict is how often the server itself repeats an update because another update
+	// changed the document since it was read. It does so at once. An update with so many
+	// conflicts is one of many simultaneous updates, which would delay each other. After
+	// that, each request lets the server retry once.
 	onConflict = 5
-	// maxTries bounds how often an acquire that meets conflicts is sent.
+	// maxTries is how often an acquire with conflicts is sent.
 	maxTries = 100
-	// placeTries is how many of these tries write the place of a request that is refused.
+	// placeTries is how many of these tries write the place of a refused request.
 	placeTries = 10
-	// maxBackOff is the longest pause between two tries, in powers of 2 ms.
+	// maxBackOff is the exponent of the longest pause between two tries, 2^maxBackOff ms.
 	maxBackOff = 8
-	// chunk is how many updates of some 6 to 8 KB each a request has at most.
+	// chunk is the largest number of updates in a request, of some 6 to 8 KB each.
 	chunk = 500
-	// forPrimary is how long a server waits for a primary shard that is missing.
+	// forPrimary is how long a server waits for a missing primary shard.
 	forPrimary = "10s"
-	// toCompile is how long it waits for that when it compiles the scripts.
+	// toCompile is the same while it compiles the scripts.
 	toCompile = "1s"
 )
 
-// ask is one request about a document: for a hold, about the hold ref, or, with
-// neither, about the whole document.
+// ask is one request about a document: for a new hold, about the existing hold ref, or,
+// without both, about the whole document.
 type ask struct {
 	document
 	acquire *acquireParams
 	ref     *refParams
 }
 
-// update is the update of a document, for all asks about it. They share one update,
-// because each update reads the whole document, is written to all copies, and blocks other
-// updates of the document while it runs.
+// update is the update of a document for all asks about it. They share one update,
+// because each update reads the whole document, is written to all copies, and blocks
+// other updates of the document while it runs.
 type update struct {
 	document
 	*acquireParams
@@ -71,15 +71,14 @@ func updatesOf(asks []ask, part []int) []*update {
 }
 
 // apply sends all asks, in as few updates as possible, and returns their outcomes. If
-// other updates come in between, the server does not decide an update. That update has
-// changed nothing, and apply sends it again: an acquire a bounded number of times, to
-// leave the server to other clients, and any other update until ctx ends, because a hold
-// that is not renewed ends. The last tries of an acquire write no place: a refusal without
-// one stores nothing, so it meets no conflict. A failure to send is the outcome of each
-// ask concerned.
+// other updates interfere, the server does not decide an update. That update has changed
+// nothing, and apply sends it again: an acquire a bounded number of times, so that other
+// clients get their turn, and any other update until ctx ends, because a hold that is not
+// renewed ends. The last tries of an acquire write no place: a refusal without a place
+// stores nothing, so it has no conflict. If a request cannot be sent, that is the outcome
+// of all its asks.
 //
-// Any update may be applied twice or late without harm: it names its hold by the hold
-// ID.
+// Any update may be applied twice or late without harm: it names its hold by the hold ID.
 func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome {
 	all := make([]outcome, len(asks))
 	open := make([]int, len(asks))
@@ -88,7 +87,7 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 	}
 	for try, inside := 0, onConflict; len(open) > 0 && (st != acquire || try < maxTries); try, inside = try+1, 1 {
 		if try > 0 && rest.Pause(ctx, time.Millisecond<<min(try, maxBackOff)) != nil {
-			break // the conflicts are their errors
+			break // their errors are the conflicts
 		}
 		if st == acquire && try == placeTries {
 			for _, i := range open {
@@ -103,15 +102,15 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 	return all
 }
 
-// send sends some updates in one request, and fills in the outcomes. The server
-// retries each update by itself, inside times.
+// send sends some updates in one request, and sets the outcomes. The server itself
+// repeats each update up to inside times.
 func (s *Store) send(ctx context.Context, st *statement, asks []ask, part []int, inside int, all []outcome) {
 	updates := updatesOf(asks, part)
 	items, err := s.bulk(ctx, st, updates, inside)
 	if half := len(part) / 2; half > 0 && (rest.IsTooLarge(err) || errors.Is(err, rest.ErrLongAnswer) && asks[part[0]].ref == nil) {
-		// The server has not processed a request that is too large. An answer is too
-		// long only if it has all the holds of documents, for a look or a sweep,
-		// which may be repeated. Later requests are smaller.
+		// The server has not processed a request that is too large. An answer is too long
+		// only if it has all the holds of documents, for a look or a sweep, which may be
+		// repeated. Later requests are smaller.
 		if most := s.most.Load(); most > int32(half) {
 			s.most.CompareAndSwap(most, int32(half))
 		}
@@ -164,9 +163,9 @@ func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
 	return slices.Repeat([]outcome{o}, len(u.of))
 }
 
-// compile makes the server compile the scripts, which takes longer on a node that has
-// just started than a lock with a short TTL can wait. It changes nothing: there is no
-// document, and the request asks for nothing. It ignores errors, because acquires
+// compile makes the server compile the scripts. On a node that has just started, that
+// takes longer than a lock with a short TTL can wait. It changes nothing: the document
+// does not exist, and the request wants nothing. It ignores errors, because acquires
 // report them.
 func (s *Store) compile(ctx context.Context) {
 	var body bytes.Buffer
@@ -184,7 +183,7 @@ func (s *Store) compile(ctx context.Context) {
 }
 
 // writing returns the parameters of writes. The name must be an alias, so that the server
-// does not create an index when there is none any more.
+// does not create an index if somebody has deleted it.
 func (s *Store) writing() url.Values {
 	v := url.Values{"require_alias": {"true"}, "timeout": {forPrimary}}
 	if s.o.WaitForActiveShards != "" {
@@ -196,7 +195,7 @@ func (s *Store) writing() url.Values {
 // at returns the path of an endpoint of the index.
 func (s *Store) at(endpoint string) string { return "/" + s.alias + "/" + endpoint }
 
-// call sends a request with a JSON object, or with no body if that is nil.
+// call sends a request with a JSON object, or without a body if body is nil.
 func (s *Store) call(ctx context.Context, method, path string, params url.Values, body object, reply any) error {
 	var text []byte
 	if body != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// The server's types of errors that the store distinguishes.
+// The error types of the server that the store distinguishes.
 const (
 	indexMissing = "index_not_found_exception"
 	indexClosed  = "index_closed_exception"
 	indexThere   = "resource_already_exists_exception"
 	blocked      = "cluster_block_exception"
 	scriptError  = "script_exception"
-	clusterFull  = "validation_exception" // of an index that would have more shards than the cluster may
+	clusterFull  = "validation_exception" // an index would have more shards than the cluster may
 )
 
 func hasType(err error, kind string) bool {
@@ -25,8 +25,8 @@ func hasType(err error, kind string) bool {
 	return errors.As(err, &e) && e.Type == kind
 }
 
-// unfit reports that the server did not store the document, because it does not fit into
-// the mapping of the index.
+// unfit reports whether the server did not store the document because it does not fit the
+// mapping of the index.
 func unfit(err error) bool {
 	for _, kind := range []string{"mapper_parsing_exception", "document_parsing_exception", "strict_dynamic_mapping_exception"} {
 		if hasType(err, kind) {
@@ -36,11 +36,11 @@ func unfit(err error) bool {
 	return false
 }
 
-// indexError names the index that an error is about.
+// indexError adds the name of the index to an error.
 type indexError struct {
 	index string
-	// why is set if the request was not applied and somebody must fix the cause: the
-	// error is driver.ErrUnusable then. The outcome of all other errors is unknown.
+	// why is set if the request was not applied and somebody must fix the cause. The
+	// error is then driver.ErrUnusable. Without it, the outcome is unknown.
 	why string
 	err error
 }
@@ -61,8 +61,8 @@ func (e *indexError) Unwrap() error { return e.err }
 // Is implements the interface of errors.Is.
 func (e *indexError) Is(target error) bool { return e.why != "" && target == driver.ErrUnusable }
 
-// wrap names the index, once. Errors that certainly do not pass by themselves become
-// driver.ErrUnusable.
+// wrap adds the name of the index, but only once. Errors that certainly do not pass by
+// themselves become driver.ErrUnusable.
 func (s *Store) wrap(err error) error {
 	var named *indexError
 	if err == nil || errors.As(err, &named) {
@@ -78,8 +78,8 @@ func (s *Store) wrap(err error) error {
 	return &indexError{s.o.Index, "", err}
 }
 
-// unusable returns an error that says why the index cannot be used, and wraps err if
-// there is one.
+// unusable returns a driver.ErrUnusable with the reason, which wraps err if that is not
+// nil.
 func (s *Store) unusable(why string, err error) error {
 	var named *indexError
 	if errors.As(err, &named) {
@@ -90,7 +90,7 @@ func (s *Store) unusable(why string, err error) error {
 
 // lasting returns how to fix an error that does not pass by itself, or "".
 //
-//	answer                    also, with the same code                 certain with
+//	answer                    can also mean                            certain with
 //	401                       the index of the users is not there yet  the text: the client sent no password or key
 //	                          after a restart, or its shard is away
 //	403, security_exception   the roles cannot be looked up, likewise  the text: it names the roles, and all were found
@@ -125,7 +125,7 @@ func (s *Store) lasting(e *rest.Error) string {
 	return ""
 }
 
-// passing returns what to do about an error that may pass by itself, or "": see lasting.
+// passing returns what to do about an error that may pass by itself, or "". See lasting.
 func passing(e *rest.Error) string {
 	switch {
 	case e.Type == blocked && (says(e, "read-only-allow-delete") || says(e, "/12/")):
@@ -138,8 +138,8 @@ func passing(e *rest.Error) string {
 	return ""
 }
 
-// denied reports whether the server has looked up the roles of the user, all of them, and
-// they lack the right: in the words of Elasticsearch from 8 on, and of OpenSearch.
+// denied reports whether the server has found all roles of the user and they lack the
+// right. It knows the texts of Elasticsearch from 8 on and of OpenSearch.
 func denied(e *rest.Error) bool {
 	return says(e, "with effective roles [") && !says(e, "were not found") || says(e, "for API key id [") || strings.HasPrefix(e.Reason, "no permissions for [")
 }

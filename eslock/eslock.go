@@ -1,23 +1,22 @@
 // Package eslock keeps locks in an index of Elasticsearch or OpenSearch, for any
 // number of programs on any number of machines.
 //
-// It needs no client library: any client with the method Perform will do, such as the
-// official Elasticsearch clients (v8, v9) and the OpenSearch client (v4).
+// It needs no client library: it works with any client that has the method Perform, such
+// as the official Elasticsearch clients (v8, v9) and the OpenSearch client (v4).
 // Elasticsearch must be 7.12 or newer, OpenSearch 2.4 or newer, and both must allow
 // inline Painless scripts in updates, which is their default.
 //
 // The server decides in one scripted update of one document, on the clock of the node
-// that holds the document's primary shard. The script reads it by
-// System.currentTimeMillis, because the clock that servers offer to scripts lags
-// behind. The reply to the same request has the holders and the times left. Locking
-// and unlocking wait for no refresh. There are no wake-ups: waiters poll, and try
-// again when the hold ends.
+// with the document's primary shard. The script reads it by System.currentTimeMillis,
+// because the clock that servers offer to scripts lags behind. The reply to the same
+// request has the holders and the times left. Locking and unlocking wait for no refresh.
+// There are no wake-ups: waiters poll, and try again when the hold ends.
 //
 // # Documents
 //
-// The ID of a document is the resource's name, or the SHA-256 of a name that has more than
-// 512 bytes or the form of such a hash. The first three fields are those of the Go package
-// es-distributed-lock, true for programs that use it:
+// The ID of a document is the resource's name, or its SHA-256 if the name has more than
+// 512 bytes or looks like such a hash. The first three fields are the fields of the Go
+// package es-distributed-lock, and are correct for programs that use it:
 //
 //	{ "owner":    the lock ID if exclusive, "holdfast:" and a hold ID if shared, "" if free
 //	  "acquired": when the last hold was granted
@@ -34,41 +33,41 @@
 //	    "resource": the name, where it is not the ID
 //	    "answer":   the answer to the last change } }
 //
-// An old client writes the first three fields and leaves holdfast as it is, so owner
-// or expires then differs from what Holdfast wrote. This is a new hold of that client: it
-// has no hold ID and no token, its lock ID is its owner, and the holder before it has
-// lost its hold, even under the same owner. Old clients decide by their own clocks, and
-// write dates of them: beside them the guarantees depend on these clocks, and the age of
-// their holds is not known.
+// An old client writes the first three fields and leaves holdfast as it is, so owner or
+// expires then differs from the values that Holdfast wrote. This is a new hold of that
+// client: it has no hold ID and no token, its lock ID is its owner, and the holder before
+// it has lost its hold, even under the same owner. Old clients decide by their own
+// clocks, and write dates of them: beside them the guarantees depend on these clocks, and
+// the age of their holds is unknown.
 //
-// A refusal that notes a place is a write. Like all writes it waits for the copies that are
-// in sync: servers have no write that does not.
+// A refusal that gives a place is a write. Like every write it waits for the copies that
+// are in sync: servers have no other kind of write.
 //
-// Beside a hold of an old client there is no queue. To write a place there could make the
+// Beside a hold of an old client there is no queue. Writing a place could make the
 // client's keep-alive fail, which the client does not notice.
 //
-// Searches use expires, time, due, and lockId and owner of the holds; nothing else of
-// holdfast is indexed. Requests for a document that the store cannot understand fail
-// with driver.ErrDamaged and do not change it. A sweep deletes it if, by time and
-// expires, it has not been used for the retention.
+// Searches use expires, time, due, and lockId and owner of the holds. Nothing else in
+// holdfast is indexed. Requests for a document that the store cannot decode fail with
+// driver.ErrDamaged and do not change it. A sweep deletes it if, by time and expires, it
+// has not been used for the retention.
 //
 // # Tokens
 //
-// A token is larger than the last one in the document and not behind the clock. A
-// sweep deletes a document only when the clock is far enough ahead of its token, so
-// tokens rise strictly as long as no other program deletes documents. An old client
-// deletes them with every release: tokens then rise only across gaps larger than the
-// resolution of the clock, and with Options.OldClients Traits says so.
+// A token is larger than the last one in the document and not behind the clock. A sweep
+// deletes a document only when the clock is far enough ahead of its token, so tokens rise
+// strictly as long as no other program deletes documents. An old client deletes them with
+// every release: tokens then rise only across gaps larger than the resolution of the
+// clock, and with Options.OldClients the Traits say so.
 //
 // # Clocks and fail-over
 //
 // When a primary shard moves to another node or fails over, that node's clock decides
 // from then on. If it is ahead, holds end earlier by as much: keep the clocks of the
-// nodes together within the client's margin, or give holds a takeover delay of the
-// largest difference. Tokens do not depend on it. An acknowledged write is on all
-// copies of the shard that were in sync, and on their disks, unless the index writes
-// its translog later (index.translog.durability: async), which the store never sets:
-// such an index can lose holds when a node loses power, and Traits says so.
+// nodes within the client's margin of each other, or give holds a takeover delay of the
+// largest difference. Tokens do not depend on it. An acknowledged write is on all copies
+// of the shard that were in sync, and on their disks, unless the index writes its
+// translog later (index.translog.durability: async), which the store never sets. Such an
+// index can lose holds when a node loses power, and the Traits say so.
 package eslock
 
 import (
@@ -83,9 +82,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
-// Performer sends a request whose URL has just a path and parameters to one of its
-// servers, and returns the answer. It may be called concurrently. It may send a
-// request more than once.
+// Performer sends a request whose URL has only a path and parameters to one of its
+// servers, and returns the answer. It may be called concurrently. It may send a request
+// more than once.
 type Performer interface {
 	Perform(*http.Request) (*http.Response, error)
 }
@@ -93,31 +92,31 @@ type Performer interface {
 // DefaultIndex is the default index of es-distributed-lock.
 const DefaultIndex = "distributed-locks"
 
-// Options change what New does. The zero value is the default.
+// Options are the optional settings of New. The zero value has the defaults.
 type Options struct {
-	// Index has the locks: an index, or an alias of just one. Init makes an index
-	// that is missing. If the alias is moved to another index, or rolled over, the
-	// locks stay in the former index, and Init fails until somebody decides which to
-	// use. Default: DefaultIndex.
+	// Index has the locks: an index, or an alias of just one. Init creates a missing
+	// index. If the alias is moved to another index, or rolled over, the locks stay in
+	// the former index, and Init fails until somebody decides which one to use. Default:
+	// DefaultIndex.
 	Index string
-	// Replicas is the number of copies beside the primary of an index that Init
-	// makes. Default: one as soon as there is a second node. Negative: none.
+	// Replicas is the number of copies, besides the primary, of an index that Init
+	// creates. Default: one as soon as there is a second node. Negative: none.
 	Replicas int
-	// WaitForActiveShards is how many copies must be there for a write to be
-	// tried: a number, or "all". Default: the index's, which is 1. A write is
-	// acknowledged by all copies that are in sync in any case.
+	// WaitForActiveShards is how many copies must be available before a write is tried: a
+	// number, or "all". Default: the setting of the index, which is 1. In any case all
+	// copies that are in sync acknowledge a write.
 	WaitForActiveShards string
-	// OldClients says that programs with es-distributed-lock use the index, too.
-	// Traits then promises less of tokens. Such programs write IDs into a URL as they
-	// are, and so lock the document a/b by the ID a%2Fb, and a by a#b or a/: the store
-	// refuses a resource with such a name, and the error has the name to use instead.
-	// Nothing else depends on it.
+	// OldClients says that programs with es-distributed-lock also use the index. Traits
+	// then promises less about tokens. Such programs write IDs into a URL as they are,
+	// and so lock the document a/b by the ID a%2Fb, and a by a#b or a/. The store refuses
+	// a resource with such a name, and the error has the name to use instead. OldClients
+	// has no other effect.
 	OldClients bool
 	// SpareRenewed makes a release that names a hold by its ID, but not by its token,
-	// leave a hold that was renewed: it is not found then. It is for programs that share
-	// holds by lock ID. If the answer to an acquire got lost, such a program knows no
-	// token, and releases what may have been granted by the hold ID alone. Another
-	// program may have found that hold by its lock ID since, renewed it and use it.
+	// spare a hold that was renewed, as if it did not exist. It is for programs that
+	// share holds by lock ID. If the answer to an acquire got lost, such a program has no
+	// token, and releases by the hold ID alone what may have been granted. Another
+	// program may have found that hold by its lock ID, renewed it and use it.
 	SpareRenewed bool
 }
 
@@ -139,7 +138,7 @@ var (
 	_ driver.Initializer = (*Store)(nil)
 )
 
-// Traits returns those of a store on an index of its own.
+// Traits returns the traits of a store on an index that only Holdfast uses.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "elasticsearch", Reach: driver.Network, ServerClock: true, Queue: true,
@@ -164,7 +163,7 @@ func New(client Performer, opts *Options) *Store {
 	return s
 }
 
-// maxIndex is the longest name in bytes that leaves room for the alias.
+// maxIndex is the longest name, in bytes, that leaves room for the suffix of the alias.
 const maxIndex = 255 - len(aliasSuffix)
 
 func (o Options) check() error {
@@ -190,8 +189,8 @@ func notInIndex(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == 0xfffd || strings.ContainsRune(`\/*?"<>|,#:%`, r)
 }
 
-// Traits implements driver.Store. Once Init has seen that the index can lose acknowledged
-// writes, the traits say so: only the clock then keeps the tokens rising.
+// Traits implements driver.Store. If Init has seen that the index can lose acknowledged
+// writes, the traits say so: then only the clock keeps the tokens rising.
 func (s *Store) Traits() driver.Traits {
 	t := Traits()
 	if async := s.async.Load(); async || s.o.OldClients {
@@ -211,5 +210,5 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.invalid
 }
 
-// Format implements fmt.Formatter. It prints no more than what it is.
+// Format implements fmt.Formatter. It prints only the name of the type.
 func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "eslock.Store") }

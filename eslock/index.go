@@ -14,18 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// aliasSuffix makes the name of the alias that requests go to. Writes require that
-// their target is an alias, so that the next write does not silently make a deleted
-// index again, with a dynamic mapping. The alias is Holdfast's own even if the index
-// that the caller named is an alias: that may be rolled over or moved to another
-// index, without the locks.
+// aliasSuffix is appended to the index for the alias that requests go to. Writes require
+// an alias, so that the next write does not silently create a deleted index again, with a
+// dynamic mapping. The alias is Holdfast's own even if the index that the caller named is
+// an alias: somebody may roll that over or move it to another index, without the locks.
 const aliasSuffix = "-holdfast"
 
-// maxKeyword is the longest text that the keyword of a dynamic mapping has.
+// maxKeyword is the longest text in the keyword of a dynamic mapping.
 const maxKeyword = 256
 
-// fields are those that must be mapped, with the types that they may have. Of holdfast,
-// only the fields that searches use are mapped.
+// fields are the fields that must be mapped, with the types that they may have. In
+// holdfast, only the fields that searches use are mapped.
 var fields = []struct {
 	path  string
 	types []string
@@ -55,14 +54,14 @@ func mapping() object {
 	}
 }
 
-// property is a field as the server describes it.
+// property is a field in the server's description.
 type property struct {
 	Type           string
 	Enabled, Index *bool
 	Properties     map[string]property
 }
 
-// index is an index as the server describes it, with flat settings.
+// index is an index in the server's description, with flat settings.
 type index struct {
 	name       string
 	DataStream string `json:"data_stream"`
@@ -81,10 +80,10 @@ type alias struct {
 	Routing string `json:"index_routing"`
 }
 
-// Init implements driver.Initializer. It makes the index if it is missing. To an existing
-// index, such as one of es-distributed-lock, it adds Holdfast's fields and the alias by
-// which Holdfast writes. It refuses an index that cannot keep locks. It makes the server
-// compile the scripts.
+// Init implements driver.Initializer. It creates the index if it is missing. To an
+// existing index, such as one of es-distributed-lock, it adds Holdfast's fields and the
+// alias by which Holdfast writes. It refuses an index that is unfit for locks. It makes
+// the server compile the scripts.
 func (s *Store) Init(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -101,8 +100,8 @@ func (s *Store) Init(ctx context.Context) error {
 }
 
 func (s *Store) prepare(ctx context.Context) error {
-	// Other clients may create it at the same time. A created index is checked, too:
-	// an index template may have changed it.
+	// Other clients may create it at the same time. A created index is checked, too: an
+	// index template may have changed it.
 	for range maxTries {
 		x, err := s.describe(ctx, s.alias)
 		if err == nil && x == nil {
@@ -160,7 +159,7 @@ func (s *Store) create(ctx context.Context) error {
 	}, "it is missing, and the user has no right to create it")
 }
 
-// take prepares an existing index, or returns why that is impossible.
+// take prepares an existing index, or returns the reason why it cannot.
 func (s *Store) take(ctx context.Context, x *index) error {
 	missing, why := x.compare()
 	if why == "" {
@@ -261,7 +260,7 @@ func at(properties map[string]property, path string) (p property, is bool) {
 }
 
 // change sends a request that changes the index. without is the error text if the user
-// has no right to.
+// lacks the right to do that.
 func (s *Store) change(ctx context.Context, method, path string, body object, without string) error {
 	var reply struct{ Acknowledged bool }
 	err := s.call(ctx, method, path, nil, body, &reply)

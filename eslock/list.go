@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// page is how many documents a search finds at once.
+	// page is the number of documents in a page of a search.
 	page = chunk
 	// keepAlive is how long the server keeps a search for its next page.
 	keepAlive = "1m"
-	// lately is a time for searches that no clock of a node has passed by more than 5 s,
-	// the longest margin.
+	// lately is a time for searches that no node's clock has passed by more than 5 s, the
+	// longest margin.
 	lately = "now-5s"
-	// toClose bounds the time to close a search.
+	// toClose is the time limit for closing a search.
 	toClose = 5 * time.Second
 	// epoch is the value of expires in a document without holds.
 	epoch = "1970-01-01T00:00:00Z"
@@ -36,9 +36,9 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	})
 }
 
-// Waiters implements driver.Queue, as List does. A document's time is not before the end of
-// its places, so the search finds all live ones unless the clocks of two nodes differ by
-// more than a Client's margin ever is.
+// Waiters implements driver.Queue, as List does. A document's time is not before the end
+// of its places, so the search finds all live places unless the clocks of two nodes
+// differ by more than the longest margin of a Client.
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 	waiting := object{"range": object{"holdfast.time": object{"gt": lately}}}
 	return model.Each(ctx, s.records(ctx, f.Resource, waiting), func(o outcome) []driver.Place {
@@ -46,7 +46,7 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 	})
 }
 
-// records yields documents: that of the resource, or those that match the query.
+// records yields the document of the resource, or the documents that match the query.
 func (s *Store) records(ctx context.Context, resource string, query object) iter.Seq2[outcome, error] {
 	return func(yield func(outcome, error) bool) {
 		pages := s.search(ctx, query)
@@ -66,7 +66,7 @@ func (s *Store) records(ctx context.Context, resource string, query object) iter
 				}
 			}
 		}
-		if empty { // unlike an update, a search does not say which index it read
+		if empty { // unlike an update, a search does not return the name of its index
 			absent := documentOf(driver.NewHoldID().String())
 			if o := s.apply(ctx, look, []ask{{document: absent}})[0]; o.err != nil {
 				yield(o, o.err)
@@ -78,7 +78,7 @@ func (s *Store) records(ctx context.Context, resource string, query object) iter
 // object is a JSON object.
 type object map[string]any
 
-// The parts of queries. They only choose documents, and decide nothing. "now" is the
+// The parts of queries. Queries only choose documents; they decide nothing. "now" is the
 // clock of the node that searches.
 func hasHolds() object { return expires(object{"gt": epoch}) }
 
@@ -96,8 +96,7 @@ func either(queries ...object) object { return object{"bool": object{"should": q
 // query finds all documents with holds that the filter may choose.
 func query(f driver.Filter) object {
 	queries := []object{hasHolds()}
-	// Holds of old clients are found by owner, whose keyword may leave out long
-	// values.
+	// Holds of old clients are found by owner, whose keyword may lack long values.
 	if f.LockID != "" && len(f.LockID) <= maxKeyword {
 		queries = append(queries, either(term("holdfast.holds.lockId", f.LockID), term("owner.keyword", f.LockID)))
 	}
@@ -120,12 +119,12 @@ type found struct {
 	}
 }
 
-// search yields the documents that match, in pages, as they were at its start: it
-// sees all earlier writes. It ends after the first error.
+// search yields the matching documents, in pages, as they were at its start: it sees all
+// earlier writes. It ends after the first error.
 //
-// It scrolls, which reads an index in its own order. All servers can do that. Some
-// are configured not to sort by _id, and the documents of old clients have no other
-// field to sort by.
+// It scrolls, which reads an index in the order of storage. All servers can do that. Some
+// are configured not to sort by _id, and the documents of old clients have no other field
+// to sort by.
 //
 //go:noinline
 func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error] {
@@ -140,8 +139,8 @@ func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error
 		defer func() { s.closeScroll(ctx, f.Scroll) }()
 		for seen := 0; err == nil && seen < f.Hits.Total.Value; {
 			if len(f.Hits.Hits) == 0 {
-				// The answer to a request for a page was lost, and a client or a proxy sent
-				// the request again: it got the next page.
+				// The answer to a request for a page was lost, and a client or a proxy
+				// sent the request again: it got the next page.
 				err = s.incomplete()
 				break
 			}
@@ -164,7 +163,7 @@ func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error
 	}
 }
 
-// page requests one page. A page that may be incomplete is an error.
+// page requests one page. It returns an error if the page may be incomplete.
 func (s *Store) page(ctx context.Context, path string, params url.Values, query object, f *found) error {
 	err := s.call(ctx, http.MethodPost, path, params, query, f)
 	if err == nil && (f.Shards == nil || f.Shards.Failed > 0 || f.TimedOut || f.Hits.Total == nil) {
@@ -177,7 +176,7 @@ func (s *Store) incomplete() error {
 	return s.wrap(errors.New("the search did not see all of the index"))
 }
 
-// refresh makes searches see all earlier writes.
+// refresh makes earlier writes visible to searches.
 func (s *Store) refresh(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -192,7 +191,7 @@ func (s *Store) refresh(ctx context.Context) error {
 	return err
 }
 
-// closeScroll frees the server's search, which would end by itself soon.
+// closeScroll ends the server's search, which would soon end by itself.
 func (s *Store) closeScroll(ctx context.Context, id string) {
 	if id == "" {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/esdoc"
 )
 
-// The statements. Their text is constant, so that the server compiles each of them
+// The statements. Their text is constant, so that the server compiles each of them only
 // once; values of callers are parameters.
 var (
 	//go:embed read.painless
@@ -34,22 +34,22 @@ var (
 )
 
 const (
-	// fetch makes a reply contain the script's answer, even if it was not stored:
-	// without a filter the reply of a script that stores nothing has the document as
-	// it was. fetchHolds adds the stored holds, for a refusal that stores a place.
+	// fetch selects the script's answer for the reply, even if it was not stored: without
+	// a filter the reply of a script that stores nothing has the document as it was.
+	// fetchHolds adds the stored holds, for a refusal that stores a place.
 	fetch      = `{"_source":{"includes":["holdfast.answer"]},`
 	fetchHolds = `{"_source":{"includes":["holdfast.answer","holdfast.holds"]},`
-	// upsert runs the script even if there is no document.
+	// upsert runs the script even if the document does not exist.
 	upsert = `"scripted_upsert":true,"upsert":{},`
 )
 
 // statement is one kind of update.
 type statement struct {
-	script func() string // up to the parameters
+	script func() string // the body up to the parameters
 }
 
-// newStatement makes the statement of a script. The first use compacts the script,
-// which takes some ms: most programs that link this package never use it.
+// newStatement makes the statement of a script. The first use compacts the script, which
+// takes some ms that programs with another store do not spend.
 func newStatement(text string) *statement {
 	return &statement{sync.OnceValue(func() string {
 		source, err := json.Marshal(compact(readText + text))
@@ -60,21 +60,21 @@ func newStatement(text string) *statement {
 	})}
 }
 
-// compact removes comments and the space that the language does not need, because the
-// text is in every request.
+// compact removes comments and unneeded space, because the text is in every request.
 func compact(script string) string {
 	return strings.TrimSpace(spaces().ReplaceAllString(comments().ReplaceAllString(script, "$1"), "$1$2"))
 }
 
 var (
 	comments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`('[^']*')|//.*`) })
-	// spaces are texts, which stay, and what is no part of a word, with the space around it.
+	// spaces matches texts, which stay, and characters outside words, with the space
+	// around both.
 	spaces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`('[^']*')\s*|\s*([^\w\s'])\s*`) })
 )
 
-// write appends an update to a bulk. The server retries it by itself, inside times.
-// Names are only in the body: in a path, clients and proxies may interpret them in
-// their own way.
+// write appends an update to a bulk. The server itself repeats it up to inside times.
+// Names are only in the body: in a path, clients and proxies may interpret them in their
+// own way.
 func (st *statement) write(b *bytes.Buffer, u *update, inside int, options string) error {
 	var action struct {
 		Update struct {
@@ -104,7 +104,7 @@ func (st *statement) write(b *bytes.Buffer, u *update, inside int, options strin
 	return nil
 }
 
-// The parameters. Durations are in ms; null is Forever.
+// The parameters. Durations are in ms; null means Forever.
 type (
 	document struct {
 		ID string `json:"id"`
@@ -114,8 +114,8 @@ type (
 	acquireParams struct {
 		TTL  *int64   `json:"ttl"`
 		Hold holdJSON `json:"hold"`
-		// Place is the request's place without its times, if it wants one. If PlaceTTL
-		// is 0, the place counts if it is there, but is not written.
+		// Place is the request's place without its times, if it wants one. If PlaceTTL is
+		// 0, an existing place counts, but none is written.
 		Place    json.RawMessage `json:"place,omitempty"`
 		PlaceTTL int64           `json:"placeTtl,omitempty"`
 	}
@@ -134,7 +134,7 @@ type (
 	}
 )
 
-// documentOf names the document of a resource. The statements compare the names.
+// documentOf returns the document of a resource. The statements compare the names.
 func documentOf(resource string) document {
 	return document{ID: esdoc.ID(resource), Resource: &resource}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// soon is the time up to which a sweep searches. The clock of searches lags behind,
-// and may be another node's.
+// soon is the time up to which a sweep searches. The clock of searches lags behind, and
+// may be another node's clock.
 const soon = "now+5s"
 
-// Sweep implements driver.Store. Its cost depends on how many documents are due, because
-// the index finds those.
+// Sweep implements driver.Store. Its cost depends on the number of due documents, because
+// the index finds them.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := s.refresh(ctx); err != nil {
 		return total, err
@@ -35,10 +35,10 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 }
 
 // deleteIdle deletes the documents that have no hold and have not changed for q.Idle, in
-// one request. The server deletes a document that it found only if it has not changed
-// since. It compares the field time, which is not before the moment of the last token,
-// with the clock of the node that searches. That clock may be ahead of the clock that
-// makes tokens by up to q.Idle.
+// one request. The server does not delete a document that has changed since it found it.
+// It compares the field time, which is not before the last token, with the clock of the
+// node that searches. That clock may be ahead of the clock that makes tokens by up to
+// q.Idle.
 func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, error) {
 	seconds := int64((q.Idle + time.Second - 1) / time.Second)
 	params := url.Values{"conflicts": {"proceed"}, "timeout": {forPrimary}}
@@ -65,14 +65,14 @@ func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, err
 	return *reply.Deleted, nil
 }
 
-// dropHolds drops the holds that no longer block. It searches for documents, and
-// changes each by an update that decides again, by the clock of its primary. An
-// update-by-query would decide by the clock of the node that got it, and does not
-// return how many holds were dropped. It leaves damaged documents unchanged, without
-// an error: requests for them report the damage. most bounds how many documents it
-// changes; 0 or less is no bound.
+// dropHolds drops the holds that no longer block. It searches for documents, and changes
+// each by an update that decides again, by the clock of its primary. An update-by-query
+// would decide by the clock of the node that got it, and does not return the number of
+// dropped holds. dropHolds leaves damaged documents unchanged, without an error: requests
+// for them report the damage. most is the largest number of documents that it changes; 0
+// or less means no limit.
 func (s *Store) dropHolds(ctx context.Context, most int, total *driver.SweepResult) error {
-	// Old clients write only one end, that of all holds.
+	// Old clients write only one end for all holds.
 	due := either(object{"range": object{"holdfast.due": object{"lte": soon}}}, expires(object{"lte": soon}))
 	changed := 0
 	for asks, err := range s.search(ctx, all(hasHolds(), due)) {

@@ -15,16 +15,16 @@ import (
 
 const (
 	retries = 3
-	// leftOut is how long a node that failed gets no requests, while other nodes work.
+	// leftOut is how long a failed node gets no requests, while other nodes work.
 	leftOut = 30 * time.Second
-	// minLimit is the shortest time that a node gets to answer while there are others.
+	// minLimit is the shortest time limit for a node's answer. Shorter ones do not count.
 	minLimit = time.Second
-	// maxDrained bounds how much is read of an answer that is not used, so that its
-	// connection can be used again.
+	// maxDrained is how much of an unused answer is read, so that its connection can be
+	// used again.
 	maxDrained = 64 << 10
 )
 
-// nodes are those of one cluster.
+// nodes are the nodes of one cluster.
 type nodes struct {
 	urls      []*url.URL // with user and password
 	apiKey    string
@@ -32,7 +32,7 @@ type nodes struct {
 
 	mu    sync.Mutex
 	turn  int
-	rests []time.Time // until when each is left out
+	rests []time.Time // until when each node is left out
 }
 
 // Perform implements eslock.Performer. Any request may be sent twice, see package
@@ -48,7 +48,7 @@ func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 		if err == nil && res.StatusCode != http.StatusBadGateway && res.StatusCode != http.StatusGatewayTimeout {
 			return res, nil
 		}
-		if !errors.Is(err, context.Canceled) { // which says nothing about the node
+		if !errors.Is(err, context.Canceled) { // a cancelled request says nothing about the node
 			n.leaveOut(node)
 		}
 		if try > retries || rest.Pause(req.Context(), 100*time.Millisecond<<try) != nil {
@@ -62,7 +62,7 @@ func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 }
 
 // next returns the node whose turn it is, if possible one that is not left out, and
-// whether there are others that are not left out.
+// whether there are other such nodes.
 func (n *nodes) next() (node int, others bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,9 +86,9 @@ func (n *nodes) leaveOut(node int) {
 	n.rests[node] = time.Now().Add(leftOut)
 }
 
-// send sends the request to a node, which must begin to answer within the limit, so
-// that the request can go to another node in time. A limit that is too short for a busy node
-// does not count.
+// send sends the request to a node, which must begin to answer within the limit, so that
+// the request can go to another node in time. There is no limit if it would be shorter
+// than minLimit: a busy node may need that long.
 func (n *nodes) send(req *http.Request, node int, limit time.Duration) (*http.Response, error) {
 	if limit < minLimit {
 		return n.exchange(req.Context(), req, node)
@@ -110,7 +110,7 @@ func (n *nodes) send(req *http.Request, node int, limit time.Duration) (*http.Re
 	return nil, fmt.Errorf("%s: no answer within %v", n.urls[node].Host, limit.Round(time.Millisecond))
 }
 
-// body is that of an answer, whose context ends when it is closed.
+// body is the body of an answer. Closing it ends the context of the request.
 type body struct {
 	io.ReadCloser
 	end func()

@@ -15,7 +15,7 @@ import (
 
 const defaultPort = "9200"
 
-// schemes are the schemes of URLs, and their protocols.
+// schemes has the protocol of each URL scheme.
 var schemes = map[string]string{
 	"elasticsearch": "http", "elasticsearch+https": "https",
 	"opensearch": "http", "opensearch+https": "https",
@@ -24,7 +24,7 @@ var schemes = map[string]string{
 // target is a parsed URL.
 type target struct {
 	nodes   []*url.URL // with user and password
-	apiKey  string     // as the header has it
+	apiKey  string     // as sent in the header
 	ca      string     // a file
 	options eslock.Options
 }
@@ -76,13 +76,13 @@ func nodeOf(u *url.URL, host string) (*url.URL, error) {
 	}, nil
 }
 
-// set reads a parameter.
+// set sets a parameter.
 func (t *target) set(name, value string) error {
 	switch name {
 	case "index":
 		t.options.Index = value
 	case "api_key":
-		// Base64 has no spaces, but + is how a URL writes them.
+		// Base64 has no spaces. A + in a query stands for a space.
 		key := strings.ReplaceAll(value, " ", "+")
 		text, err := base64.StdEncoding.DecodeString(key)
 		if err != nil || !strings.Contains(string(text), ":") {

@@ -1,28 +1,28 @@
 // Package fence keeps stale holders of locks from writing to documents of
 // Elasticsearch or OpenSearch.
 //
-// A holder that was stopped, or whose write was delayed, may write after another
-// client has acquired its lock. Each acquisition has a larger token than all before
-// it (Hold.Token), so the document that the lock protects can refuse such a write:
-// its field [Field] has the largest token that it has seen, and this package changes
-// the document only for a token that is not smaller. Check and change are one
-// scripted update, in one request.
+// A holder that was stopped, or whose write was delayed, may write after another client
+// has acquired its lock. Each acquisition has a larger token than all before it
+// (Hold.Token), so the document that the lock protects can refuse such a write: its field
+// [Field] has the largest token that it has seen, and this package changes the document
+// only if the token of the write is not smaller. Check and change are one scripted
+// update, in one request.
 //
-// A new holder registers its token by [Document.Claim] before it reads the document.
-// From then on the document refuses the writes of earlier holders. Without Claim, a
-// late write can slip in between the new holder's read and its write. Read by ID
-// (GET), which returns all earlier writes; a search does so only after a refresh.
+// A new holder registers its token by [Document.Claim] before it reads the document. From
+// then on the document refuses the writes of earlier holders. Without Claim, a late write
+// can come between the new holder's read and its write. Read by ID (GET), which returns
+// all earlier writes; a search does so only after a refresh.
 //
 // The lock may be in any store whose tokens rise, see driver.Traits.Fencing. Tokens
 // protect what exclusive holds write. They distinguish holders, not the writes of one
-// holder: a repeated or late write under the same token is made again.
+// holder: a repeated or late write with the same token takes effect again.
 //
 // # What the documents need
 //
-// A document without the field has seen no token, and accepts any. Other programs
-// must not change the field. Indexing a document as a whole removes it. So does
-// deleting the document, after which a stale holder can make it again: do not delete
-// a document, but mark it as deleted until no holder can be so late.
+// A document without the field has seen no token, and accepts any. Other programs must
+// not change the field. Indexing a document as a whole removes it. So does deleting the
+// document, after which a stale holder can create it again: mark a document as deleted
+// instead until no holder can be so late.
 //
 // The server maps Field as long by itself. If the mapping is strict, add the field.
 // The server must allow inline Painless scripts in updates, which is its default, and
@@ -56,32 +56,32 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// Field is the field of a protected document that has the largest token seen. Its
-// value in a caller's document has no effect.
+// Field is the field of a protected document that has the largest token seen. The value
+// of this field in a caller's document has no effect.
 const Field = "fence"
 
-// ErrNotFound says that there is no such document, and nothing was changed.
+// ErrNotFound means that the document does not exist, and nothing was changed.
 var ErrNotFound = errors.New("fence: there is no such document")
 
 //go:embed fence.painless
 var script string
 
-// look changes nothing: its reply has the stored document.
+// look changes nothing. Its reply has the stored document.
 const look = `ctx.op = 'none'`
 
-// maxID is the longest ID that servers accept, in bytes.
+// maxID is the largest number of bytes in an ID that servers accept.
 const maxID = 512
 
 // Document names a document that a lock protects. It may be copied and used
 // concurrently.
 type Document struct {
-	// Client sends the requests. It may send one more than once.
+	// Client sends the requests. It may send a request more than once.
 	Client eslock.Performer
-	// Index has the document: an index, or an alias of just one. The server makes
-	// one that is missing, as for any write, even if it then has no document to
-	// update; its setting action.auto_create_index forbids that.
+	// Index has the document: an index, or an alias of just one. The server creates a
+	// missing index, as for any write, even if it then has no document to update; its
+	// setting action.auto_create_index can forbid that.
 	Index string
-	// ID is the document's ID: any text of 1 to 512 bytes.
+	// ID is the document's ID, 1 to 512 bytes.
 	ID string
 	// Routing is the document's routing, if it has one. The same ID with another
 	// routing is another document, with a token of its own.
@@ -92,37 +92,36 @@ type Document struct {
 	Refresh string
 }
 
-// Claim registers the token and changes nothing else. It returns holdfast.ErrStale if
-// the document has seen a larger one, and ErrNotFound if there is no document: a Put
-// replaces what a stale holder makes then.
+// Claim registers the token and changes nothing else. It returns holdfast.ErrStale if the
+// document has seen a larger one, and ErrNotFound if there is no document. In that case
+// begin with a Put: it replaces a document that a stale holder creates.
 func (d Document) Claim(ctx context.Context, token uint64) error {
 	return d.Update(ctx, struct{}{}, token)
 }
 
-// Put makes the document or replaces all of it, and registers the token.
-// encoding/json must make an object of document. The server stores it as it parses
-// it: spaces are lost, and fractions have the digits of a float64.
+// Put creates the document or replaces all of it, and registers the token. encoding/json
+// must encode document as an object. The server stores it as it parses it: spaces are
+// lost, and fractions have the digits of a float64.
 //
 // The error is holdfast.ErrStale if the document has seen a larger token,
-// holdfast.ErrDamaged if the value of Field is not a token, and holdfast.ErrInvalid
-// if the arguments are invalid: then nothing was changed. Any other error means that
-// the outcome is unknown. A Put may be repeated.
+// holdfast.ErrDamaged if the value of Field is not a token, and holdfast.ErrInvalid if
+// the arguments are invalid. In these cases nothing was changed. Any other error means
+// that the outcome is unknown. A Put may be repeated.
 func (d Document) Put(ctx context.Context, document any, token uint64) error {
 	return d.write(ctx, document, token, true)
 }
 
-// Update changes a part of the document that is there, and registers the token:
-// objects are merged, fields that partial lacks stay, and all others get their values
-// of partial, also null and arrays. Errors are those of Put, and ErrNotFound.
+// Update changes a part of an existing document, and registers the token: objects are
+// merged, fields that partial lacks stay, and all other fields get their values from
+// partial, including null and arrays. It returns the errors of Put, and ErrNotFound.
 func (d Document) Update(ctx context.Context, partial any, token uint64) error {
 	return d.write(ctx, partial, token, false)
 }
 
-// write sends the update until no other update comes in between.
+// write sends the update until no other update interferes.
 //
-// A conflict is another write between the server's read and its change. It does not
-// mean that the token is stale: the script decides that, and the reply has the
-// result.
+// A conflict is another write between the server's read and its change. It does not mean
+// that the token is stale: the script decides that, and the reply has the result.
 func (d Document) write(ctx context.Context, document any, token uint64, whole bool) error {
 	body, err := d.request(document, token, whole)
 	if err != nil {
@@ -146,11 +145,10 @@ func (d Document) write(ctx context.Context, document any, token uint64, whole b
 	}
 }
 
-// request returns the body: a bulk of the update and of a look at the stored document. The
-// reply to an update has the document as the script made it, and a mapping may leave a
-// field out of the stored one.
-// In a bulk, neither the index nor the ID is part of a URL, which clients and proxies
-// may interpret in their own way.
+// request returns the body: a bulk of the update and of a look at the stored document.
+// The reply to an update has the document as the script made it, but a mapping may omit a
+// field from the stored one. In a bulk, neither the index nor the ID is part of a URL,
+// which clients and proxies may interpret in their own way.
 func (d Document) request(document any, token uint64, whole bool) ([]byte, error) {
 	if err := d.check(token); err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// onConflict is how often the server retries an update by itself.
+	// onConflict is how often the server itself repeats an update.
 	onConflict = 5
-	// maxTries bounds how often an update that meets conflicts is sent.
+	// maxTries is how often an update with conflicts is sent.
 	maxTries = 8
 )
 
@@ -31,7 +31,7 @@ func (d Document) send(ctx context.Context, body []byte, token uint64) error {
 	}
 	items, err := rest.Bulk[map[string]json.RawMessage](ctx, d.Client, "/_bulk", params, body, []string{d.ID, d.ID})
 	if err != nil {
-		return foreign.Error(ctx, err, holdfast.ErrStale) // of the client
+		return foreign.Error(ctx, err, holdfast.ErrStale) // an error of the client
 	}
 	err = outcome(items[0], token)
 	if err == nil {
@@ -40,7 +40,7 @@ func (d Document) send(ctx context.Context, body []byte, token uint64) error {
 	return err
 }
 
-// outcome returns the error of the answer to the update.
+// outcome returns the error in the answer to the update.
 func outcome(it item, token uint64) error {
 	switch {
 	case it.Error != nil:
@@ -63,7 +63,7 @@ func outcome(it item, token uint64) error {
 // registered checks whether the document has the token, or a larger one of another
 // holder, after the update.
 func registered(it item, token uint64) error {
-	if it.Error != nil { // %v, not %w: it is not the error of the update, which was done
+	if it.Error != nil { // %v, not %w: it is not the error of the update, which was applied
 		return fmt.Errorf("whether the token is registered is not known: %v", it.Error)
 	}
 	if seen, is := seen(it); is && seen >= float64(token) {
@@ -72,8 +72,8 @@ func registered(it item, token uint64) error {
 	return fmt.Errorf("the token is not registered, and stale holders are not refused: the index does not store the field %q of documents. Look at _source in its mapping, and at ingest pipelines", Field)
 }
 
-// seen returns the token that the document has seen, if it has the field: a negative one
-// if the field is not a number. Tokens are exact in a float64.
+// seen returns the token that the document has seen, negative if the field is not a
+// number. is reports whether the field exists. Tokens are exact in a float64.
 func seen(it item) (token float64, is bool) {
 	text, is := it.Get.Source[Field]
 	if is && json.Unmarshal(text, &token) != nil {

@@ -1,5 +1,5 @@
-// Package esdoc maps names of locks to the documents of an index: by the rules of
-// package eslock, and by those of programs with es-distributed-lock.
+// Package esdoc maps the names of locks to documents of an index, by the rules of package
+// eslock and by the rules of programs with es-distributed-lock.
 package esdoc
 
 import (
@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// MaxID is the longest ID of a document, in bytes.
+// MaxID is the length of the longest ID of a document, in bytes.
 const MaxID = 512
 
-// hashed is the prefix of the IDs that are hashes of names.
+// hashed is the prefix of IDs that are hashes of names.
 const hashed = "sha256-"
 
-// ID returns the ID of the document of a resource. No two resources share one,
-// because names in the form of a hash are hashed, too.
+// ID returns the ID of the document of a resource. No two resources share an ID, because
+// a name that looks like a hash is hashed, too.
 func ID(resource string) string {
 	if len(resource) <= MaxID && !isHash(resource) {
 		return resource
@@ -31,10 +31,9 @@ func isHash(name string) bool {
 	return strings.HasPrefix(name, hashed) && len(name) == len(hashed)+hex.EncodedLen(sha256.Size)
 }
 
-// Old returns the resource whose document programs with es-distributed-lock lock by
-// an ID: they write it into the path of a URL as it is. It returns the ID itself if
-// they can lock nothing by it. The error says why the resource is not known, or
-// cannot be used.
+// Old returns the resource whose document programs with es-distributed-lock lock by an
+// ID: they write it into the path of a URL as it is. It returns the ID itself if they
+// cannot lock anything by it. The error says why the resource is unknown or unusable.
 func Old(id string) (resource string, err error) {
 	resource, err = inPath(id)
 	switch {
@@ -45,20 +44,21 @@ func Old(id string) (resource string, err error) {
 	case resource == id:
 		return id, nil
 	}
-	// Slashes at its end are no such name: it is not the ID of the lock that it names.
+	// Slashes at the end of the name are harmless: the name is not the ID of the lock
+	// that it names.
 	if again, err := inPath(resource); err != nil || again != resource && again != strings.TrimRight(resource, "/") {
 		return "", fmt.Errorf("es-distributed-lock locks the document %q by the ID %q, and another document by that name in turn", resource, id)
 	}
 	return resource, nil
 }
 
-// inPath returns what a server reads if the ID is the end of a path: it drops the slashes
-// there, unless they are escaped.
+// inPath returns the ID that a server reads at the end of a path: it drops slashes at the
+// end unless they are escaped.
 func inPath(id string) (string, error) {
 	const prefix = "/index/_update/"
 	u, err := url.Parse("http://" + prefix + id)
 	if err != nil {
-		return id, nil //nolint:nilerr // there is no request then
+		return id, nil //nolint:nilerr // no request is sent then
 	}
 	name, sent := strings.TrimPrefix(u.Path, prefix), strings.TrimPrefix(u.EscapedPath(), prefix)
 	kept := strings.TrimRight(sent, "/")

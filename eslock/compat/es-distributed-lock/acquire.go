@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// maxTries bounds how often an Acquire starts again, because the hold that it was
-// about to extend went away or the index was missing.
+// maxTries is how often Acquire starts again because the hold that it wanted to extend
+// had ended or the index was missing.
 const maxTries = 5
 
 // heldError has the text that programs compare with.
@@ -22,19 +22,19 @@ type heldError struct{ by *driver.HeldError }
 func (heldError) Error() string   { return "lock held by other client" }
 func (e heldError) Unwrap() error { return e.by }
 
-// Acquire acquires the lock for the TTL, or extends it if the owner has it. It does
-// not wait: the error "lock held by other client" says that another owner has the
-// lock. The TTL is at least 1 ms and at most 100 years, and is truncated to
-// milliseconds. An extension never shortens the lock: Expires is when it ends.
+// Acquire acquires the lock for the TTL, or extends it if the owner has it. It does not
+// wait: the error "lock held by other client" means that another owner has the lock. The
+// TTL is at least 1 ms and at most 100 years, and is truncated to milliseconds. An
+// extension never shortens the lock: Expires is when it ends.
 //
 // The server has a third of the TTL to answer, at least 1 s and at most 10 s. Before
-// that, the first Acquire through a client makes or checks the index and makes the
+// that, the first Acquire through a client creates or checks the index and makes the
 // server compile the scripts, in at most 10 s.
 //
-// After any other error, the server may have granted a lock whose answer got lost.
-// Acquire then releases it, and retries that in the background for five seconds. A
-// lock that was held before lasts until its end. So does a lock that another Lock of
-// the owner has extended since.
+// After any other error, the server may have granted a lock without the answer arriving.
+// Acquire then releases it, and repeats the release in the background for up to five
+// seconds. A lock that was held before lasts until its end. So does a lock that another
+// Lock of the owner has extended since then.
 func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	ref, err := l.ref()
 	if err == nil && (ttl < time.Millisecond || ttl > driver.MaxTTL) {
@@ -69,13 +69,13 @@ func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 		return wrap("acquire", l.ID, err)
 	}
 	if s.keepAlive != nil {
-		s.keepAlive.timer.Reset(0) // the end has moved
+		s.keepAlive.timer.Reset(0) // the end has changed
 	}
 	return nil
 }
 
-// obtain extends the hold of this Lock, or of another Lock or program of the owner,
-// or acquires a new one.
+// obtain extends the hold of this Lock, or of another Lock or program of the owner, or
+// acquires a new one.
 func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duration) (err error) {
 	s.mu.Lock()
 	s.tried = true
@@ -83,7 +83,7 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 	prepared := false
 	if !s.store.prepared.Load() {
 		err := s.store.prepare(ctx)
-		if err != nil && !errors.Is(err, driver.ErrUnusable) && !forbidden(err) { // a user who may not look at the index may still lock
+		if err != nil && !errors.Is(err, driver.ErrUnusable) && !forbidden(err) { // a user without the right to look at the index may still lock
 			return err
 		}
 		prepared = err == nil
@@ -98,7 +98,7 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 		cancel()
 		switch {
 		case errors.Is(err, driver.ErrUnusable) && !prepared:
-			// The index was deleted, or cannot keep locks.
+			// The index was deleted or is unfit for locks.
 			if err := s.store.prepare(ctx); err != nil {
 				return err
 			}
@@ -131,14 +131,14 @@ func (s *state) own(ref driver.HoldRef) *hold {
 	return nil
 }
 
-// attemptTime bounds one request about a lock with that TTL, as holdfast.Client
-// does.
+// attemptTime returns how long one request about a lock with this TTL may take, as in
+// holdfast.Client.
 func attemptTime(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, time.Second), 10*time.Second)
 }
 
-// grant acquires a new hold, or extends the owner's hold of another Lock or program.
-// The request ends with call, the work in the background with ctx.
+// grant acquires a new hold, or extends the owner's hold of another Lock or program. The
+// request ends with call, work in the background with ctx.
 func (s *state) grant(ctx, call context.Context, ref driver.HoldRef, ttl time.Duration) error {
 	ref.HoldID = driver.NewHoldID()
 	q := driver.AcquireRequest{Resource: ref.Resource, LockID: ref.LockID, HoldID: ref.HoldID, TTL: ttl}
@@ -172,8 +172,7 @@ func (s *state) join(ctx context.Context, held *driver.HeldError, owner string, 
 	givenUp := slices.Contains(s.givenUp, found.HoldID)
 	s.mu.Unlock()
 	if givenUp {
-		// The release that may be on its way would end it. A new hold is safe from
-		// that.
+		// A release that may still arrive would end it. A new hold is not affected.
 		if _, err := s.store.releaseOne(ctx, driver.ReleaseRequest{HoldRef: found.Ref()}); err != nil {
 			return err
 		}
@@ -182,14 +181,14 @@ func (s *state) join(ctx context.Context, held *driver.HeldError, owner string, 
 	return s.extend(ctx, &hold{ref: found.Ref(), acquired: found.Created}, ttl)
 }
 
-// extend extends the hold of this Lock, or another that becomes its hold. A passed
-// deadline is final: a later answer does not revive the hold, because IsAcquired may
-// have returned false.
+// extend extends the hold of this Lock, or another hold that becomes its hold. A passed
+// deadline is final: a later answer does not revive the hold, because IsAcquired may have
+// returned false.
 //
-// A program with es-distributed-lock and the same owner that extends the lock makes a
-// new hold of it, which has no ID. The owner still has the lock, so extend continues
-// with that hold. It does not accept holds of other programs: another owner may have
-// had the lock in between.
+// When a program with es-distributed-lock and the same owner extends the lock, it makes a
+// new hold, without an ID. The owner still has the lock, so extend continues with that
+// hold. It does not accept holds of other programs: another owner may have had the lock
+// in between.
 func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 	sent, now, ref := s.clock(), time.Now(), h.ref
 	left, err := s.store.renewOne(ctx, ref, ttl)
@@ -197,7 +196,7 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 		old := driver.HoldRef{Resource: ref.Resource, LockID: ref.LockID}
 		switch own, found, listErr := s.store.of(ctx, old); {
 		case listErr != nil:
-			err = listErr // it may be so: try again
+			err = listErr // that may have happened: try again
 		case found && own.Ref() == old:
 			ref, sent, now = old, s.clock(), time.Now()
 			left, err = s.store.renewOne(ctx, old, ttl)
@@ -206,7 +205,7 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch mine := h == s.hold; {
-	case mine && s.safe() == 0: // or released meanwhile
+	case mine && s.safe() == 0: // or it was released since
 		return driver.ErrLost
 	case mine && errors.Is(err, driver.ErrLost):
 		h.finish(lost)
@@ -219,11 +218,11 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 	return err
 }
 
-// giveBack releases a hold that may have been granted without an answer, because it
-// would block others. The ref has no token, so a hold that another Lock or program of the
-// owner has joined stays, however late the release arrives. All other releases have the
-// token of their hold. giveBack waits for the first release, or until ctx ends, and retries
-// in the background.
+// giveBack releases a hold that may have been granted without an answer, because it would
+// block others. The ref has no token, so the release spares a hold that another Lock or
+// program of the owner has joined, however late the release arrives. All other releases
+// name the token of their hold. giveBack waits for the first release, or until ctx ends,
+// and repeats it in the background.
 func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
 	q := driver.ReleaseRequest{HoldRef: ref}
 	asked := make(chan struct{})
@@ -231,7 +230,7 @@ func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
 		_, err := s.store.releaseOne(context.Background(), q)
 		close(asked)
 		if err != nil && !driver.Definite(err) {
-			_, _ = s.release(q, false) // the caller needs the error of the acquire
+			_, _ = s.release(q, false) // the caller gets the error of the acquire
 		}
 	}()
 	select {

@@ -1,14 +1,14 @@
-// Package lock stands in for the Go package es-distributed-lock. A program that
-// uses that package gets distributed locks by Holdfast when it changes the import:
+// Package lock replaces the Go package es-distributed-lock. A program that uses
+// es-distributed-lock gets the locks of Holdfast by changing the import:
 //
 //	import lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 //
-// The program keeps its client: go-elasticsearch v8 or v9, opensearch-go v4, or
-// anything else that has the method Perform. docs/migrate-elasticsearch.md has an
-// adapter for olivere/elastic. Index and documents are the same: programs with
-// either package, and with Holdfast's own Client on package eslock, exclude one
-// another on the index distributed-locks, so they can be replaced one by one. As
-// long as old programs run, their clocks decide for them.
+// The program keeps its client: go-elasticsearch v8 or v9, opensearch-go v4, or anything
+// else that has the method Perform. docs/migrate-elasticsearch.md has an adapter for
+// olivere/elastic. Index and documents are the same as before: programs with either
+// package, and with Holdfast's own Client on package eslock, exclude one another on the
+// index distributed-locks, so you can replace them one by one. As long as old programs
+// run, they decide by their own clocks.
 //
 // These promises are kept:
 //
@@ -52,26 +52,25 @@
 //	an index made by the first lock has a mapping by  it has the right one, and one shard; one that
 //	chance                                            cannot keep locks is refused
 //
-// There are two more differences. To extend never shortens, so that a late request
-// cannot end a lock too early. When the keep-alive ends because the lock was lost,
-// call KeepAlive again after Acquire.
+// There are two more differences. An extension never shortens a lock, so a late request
+// cannot end it too early. When the keep-alive ends because the lock was lost, call
+// KeepAlive again after Acquire.
 //
-// Locks with the same ID and owner, in one process or in many, are one lock: if one
-// of them releases it, it is released for all, and the others learn that when they
-// extend it. Locks that must exclude each other need different owners, in one
-// process too: there the owner is the same unless WithOwner says otherwise.
+// Locks with the same ID and owner, in one process or in many, are one lock: if one of
+// them releases it, it is released for all, and the others learn that when they extend
+// it. Locks that must exclude each other need different owners, even in one process,
+// whose Locks share an owner unless WithOwner sets another.
 //
-// Nothing needs to be closed. After an Acquire without an answer a goroutine
-// releases what may have been granted, for five seconds at most; KeepAlive has a
-// timer.
+// Nothing needs to be closed. After an Acquire without an answer a goroutine releases
+// what may have been granted, for up to five seconds; KeepAlive uses a timer.
 //
-// es-distributed-lock writes IDs into a URL as they are. By c%2Fd it locks the
-// document c/d, and by e#f the document e, which it then cannot release. IDs mean the
-// same here, so that programs with either package exclude one another, and all locks
-// can be released. Two kinds of IDs are refused: those with a question mark, because
-// a server takes what follows for parameters, and those whose document has a name
-// that is another lock's ID in turn (a%252Fb). Give Holdfast's Client the name of the
-// document: c/d, or e.
+// es-distributed-lock writes IDs into a URL as they are. By c%2Fd it locks the document
+// c/d, and by e#f the document e, which it then cannot release. IDs mean the same here,
+// so that programs with either package exclude one another, but all locks can be
+// released. Two kinds of IDs are refused: an ID with a question mark, because a server
+// reads the rest as parameters, and an ID whose document has a name that is another
+// lock's ID in turn (a%252Fb). Give Holdfast's Client the name of the document: c/d, or
+// e.
 //
 // IDs and owners are 1 to 1024 bytes of UTF-8 without NUL, TTLs 1 ms to 100 years.
 // Other values, and a client that is nil, are an error that wraps driver.ErrInvalid;
@@ -80,9 +79,9 @@
 // error means that the outcome is unknown, unless it wraps another one of package
 // driver.
 //
-// A lock that nobody holds is held, too, while programs with Holdfast's Client wait for it
-// that insist on their order (LockOptions.Fair).
+// A lock without a holder also counts as held while programs with Holdfast's Client wait
+// for it in order (LockOptions.Fair).
 //
 // These functions cannot wait, and have neither shared locks nor fencing. Package
-// holdfast has all three, on the same index.
+// holdfast has all this, on the same index.
 package lock

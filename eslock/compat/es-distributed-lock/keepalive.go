@@ -15,20 +15,20 @@ type keepAlive struct {
 	stop   context.CancelFunc
 	before time.Duration
 	timer  *time.Timer   // of the next look
-	pause  time.Duration // after a try that failed
+	pause  time.Duration // after a failed try
 }
 
-// KeepAlive extends the lock by its TTL from now on, each time that long before it
-// expires, until ctx ends, Release is called or the lock is lost. It returns at
-// once. If the lock has expired since it was acquired, KeepAlive acquires it again
-// first. It is an error to call KeepAlive before Acquire or after Release, or with
-// a time that is negative or not below the TTL. A second call has no effect while
-// the first one's keep-alive runs.
+// KeepAlive extends the lock by its TTL from now on, each time beforeExpiry before it
+// expires, until ctx ends, Release is called or the lock is lost. It returns at once. If
+// the lock has expired since it was acquired, KeepAlive acquires it again first. It is an
+// error to call KeepAlive before Acquire or after Release, or with a time that is
+// negative or not below the TTL. A second call has no effect while the keep-alive of the
+// first one runs.
 //
-// A failed request is retried. If none succeeds in time, IsAcquired turns false
-// before another owner can be granted the lock; if the server no longer has the lock,
-// it does so at once. It never turns true again by itself: call Acquire and KeepAlive
-// to go on. If beforeExpiry leaves no room for retries, the lock is extended earlier.
+// A failed request is retried. If no retry succeeds in time, IsAcquired turns false
+// before another owner can be granted the lock; if the server no longer has the lock, it
+// turns false at once. It never turns true again by itself: call Acquire and KeepAlive to
+// continue. If beforeExpiry leaves no room for retries, the lock is extended earlier.
 func (l *Lock) KeepAlive(ctx context.Context, beforeExpiry time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("keep alive", l.ID, err)
@@ -50,8 +50,8 @@ func (l *Lock) KeepAlive(ctx context.Context, beforeExpiry time.Duration) error 
 
 var errNotAcquired = errors.New("acquire lock before keep alive")
 
-// start starts the keep-alive, unless it runs. If the lock has expired, start
-// returns the TTL to acquire it for instead.
+// start starts the keep-alive unless it runs. If the lock has expired, start instead
+// returns the TTL with which to acquire it.
 func (l *Lock) start(ctx context.Context, before time.Duration) (expired time.Duration, err error) {
 	s := l.state
 	s.mu.Lock()
@@ -75,21 +75,21 @@ func (l *Lock) start(ctx context.Context, before time.Duration) (expired time.Du
 	return 0, nil
 }
 
-// longestPause is the longest one between two tries to extend.
+// longestPause is the longest pause between two tries to extend.
 const longestPause = time.Second
 
-// due returns how long to wait before the hold is extended. The rest is long enough
-// for an extension, and there are at most eight extensions in a TTL. state.mu is
-// held.
+// due returns how long to wait before the hold is extended. The time left after that is
+// long enough for an extension, and there are at most eight extensions in a TTL. state.mu
+// is held.
 func (s *state) due(k *keepAlive) time.Duration {
 	h, before := s.hold, k.before
 	if before >= h.ttl {
-		before = h.ttl / 2 // the last Acquire was for less than the one before KeepAlive
+		before = h.ttl / 2 // the last Acquire had a shorter TTL than the one before KeepAlive
 	}
 	return h.end - min(max(before, 2*driver.DefaultMargin(h.ttl)), h.ttl-h.ttl/8) - s.clock()
 }
 
-// maintain extends the lock if that is due, and sets the timer, unless the lock is lost.
+// maintain extends the lock when due, and sets the timer unless the lock is lost.
 func (s *state) maintain(k *keepAlive) {
 	if s.begin(k.ctx) != nil {
 		return
@@ -103,7 +103,7 @@ func (s *state) maintain(k *keepAlive) {
 	case safe == 0 || k.ctx.Err() != nil:
 		k.stop()
 		return
-	case due <= 0: // no other caller has extended it meanwhile
+	case due <= 0: // unless another caller has extended it
 		call, cancel := context.WithTimeout(k.ctx, min(attemptTime(h.ttl), safe/2+1)) // leaves room for another try
 		err = s.extend(call, h, h.ttl)
 		cancel()

@@ -15,20 +15,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
-// Lock is one lock of one owner. Make it with NewLock. Its methods may be called
-// concurrently: Acquire and Release act one after the other, IsAcquired and
-// IsReleased never wait. The methods set the fields: read or set them only while
-// no other goroutine is in a method of the same Lock.
+// Lock is one lock of one owner. NewLock makes it. Its methods may be called
+// concurrently: Acquire and Release run one after the other, IsAcquired and IsReleased
+// never wait. The methods set the fields: read or set them only while no other goroutine
+// is in a method of the same Lock.
 type Lock struct {
-	// ID names the lock, and Owner the owner: 1 to 1024 bytes of UTF-8 without NUL
-	// each. Locks with the same owner share their holds. The package documentation
-	// says what IDs with %, # or ? mean.
+	// ID names the lock, and Owner the owner: 1 to 1024 bytes of UTF-8 without NUL each.
+	// Locks with the same owner share their holds. The package documentation explains IDs
+	// with %, # or ?.
 	ID    string `json:"-"`
 	Owner string `json:"owner"`
-	// Acquired is when the lock was granted. Expires is when it ends, or ended,
-	// unless it is extended; the server never ends it earlier. Both are those of
-	// the last lock granted, on this machine's clock, as the last call of a method
-	// found them. An Acquire that fails leaves them as they are.
+	// Acquired is when the lock was last granted. Expires is when that lock ends, or
+	// ended, unless it is extended; the server never ends it earlier. Both are times of
+	// this machine's clock, as the last call of a method set them. A failed Acquire does
+	// not change them.
 	Acquired time.Time `json:"acquired"`
 	Expires  time.Time `json:"expires"`
 
@@ -38,33 +38,33 @@ type Lock struct {
 // state has the unexported fields of a Lock.
 type state struct {
 	store   *store
-	invalid error // why the store cannot be used
+	invalid error // the reason why the store cannot be used
 	clock   func() time.Duration
 	turn    chan struct{} // holds one value while a caller uses the store
 
 	// mu guards what follows, and the fields of the Lock while methods use them.
 	// It is never held across I/O.
 	mu        sync.Mutex
-	hold      *hold // the last one granted, or nil
+	hold      *hold // the last granted hold, or nil
 	tried     bool  // Acquire was called
 	keepAlive *keepAlive
-	// givenUp are the last holds that were released without a confirmation. A release
-	// that arrives late would end the holds that extended them.
+	// givenUp are the last holds that were released without a confirmation. A late
+	// release would end the holds that extended them.
 	givenUp []driver.HoldID
 }
 
-// hold is a lock that was granted. It is changed under state.mu.
+// hold is a granted lock. It is changed under state.mu.
 type hold struct {
 	ref      driver.HoldRef
 	ttl      time.Duration
 	acquired time.Time
-	expires  time.Time     // end on the wall clock, for people
+	expires  time.Time     // end on the wall clock, for display
 	end      time.Duration // on state.clock: the store has the hold at least until then
 	over     over
 }
 
-// over is why a hold is over. A hold that has expired is not over: it may still be in
-// the store.
+// over is the reason why a hold is over. An expired hold is not over: the store may still
+// have it.
 type over uint8
 
 const (
@@ -74,8 +74,8 @@ const (
 	released      // released; the store has confirmed it
 )
 
-// safe is for how long the hold is held for certain: it counts as lost before its
-// end, by the margin that holdfast.Client has. state.mu is held.
+// safe is how long the hold certainly still exists: it counts as lost before its end, by
+// the same margin as in holdfast.Client. state.mu is held.
 func (s *state) safe() time.Duration {
 	h := s.hold
 	if h == nil || h.over != not {
@@ -84,7 +84,7 @@ func (s *state) safe() time.Duration {
 	return max(h.end-driver.DefaultMargin(h.ttl)-s.clock(), 0)
 }
 
-// finish notes why the hold is over. state.mu is held.
+// finish sets the reason why the hold is over. state.mu is held.
 func (h *hold) finish(why over) {
 	if now := time.Now(); now.Before(h.expires) {
 		h.expires = now
@@ -103,9 +103,9 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// NewLock returns a Lock of what the ID names, in the index distributed-locks that
-// the client reaches. It sends nothing. The owner is a random UUID that all Locks
-// of this process share; see WithOwner.
+// NewLock returns a Lock with this ID in the index distributed-locks, which it reaches
+// through the client. It sends nothing. The owner is a random UUID that all Locks of this
+// process share; see WithOwner.
 //
 // The client may be one of Elasticsearch (go-elasticsearch v8 or v9) or OpenSearch
 // (opensearch-go v4), or anything else that has the method Perform.
@@ -121,7 +121,7 @@ func newLock(s *store, id string) *Lock {
 }
 
 // WithOwner sets the owner, and returns the same Lock. Call it before Acquire: a lock
-// that was acquired before stays the former owner's.
+// that is already acquired stays with its former owner.
 func (l *Lock) WithOwner(owner string) *Lock {
 	if l.state != nil {
 		l.state.mu.Lock()
@@ -131,8 +131,8 @@ func (l *Lock) WithOwner(owner string) *Lock {
 	return l
 }
 
-// IsAcquired reports whether the lock was acquired and is still held. Unless the lock
-// is extended, it turns false before another owner can be granted the lock, by the
+// IsAcquired reports whether the lock was acquired and is still held. Unless the lock is
+// extended, IsAcquired turns false before another owner can be granted the lock, by the
 // margin that driver.DefaultMargin returns.
 func (l *Lock) IsAcquired() bool {
 	s := l.state
@@ -146,8 +146,8 @@ func (l *Lock) IsAcquired() bool {
 }
 
 // IsReleased reports whether the lock was released or lost, has expired, or was never
-// acquired. It and IsAcquired are both false while it is not known whether the server
-// got a release, and between IsAcquired's early end and the lock's end.
+// acquired. Both IsReleased and IsAcquired are false while it is unknown whether the
+// server got a release, and between the early end of IsAcquired and the end of the lock.
 func (l *Lock) IsReleased() bool {
 	s := l.state
 	if s == nil {
@@ -160,14 +160,14 @@ func (l *Lock) IsReleased() bool {
 	return h == nil || h.over == lost || h.over == released || s.clock() >= h.end
 }
 
-// show sets the fields. state.mu is held.
+// show sets the exported fields. state.mu is held.
 func (l *Lock) show() {
 	if h := l.state.hold; h != nil && (!l.Acquired.Equal(h.acquired) || !l.Expires.Equal(h.expires)) {
 		l.Acquired, l.Expires = h.acquired, h.expires
 	}
 }
 
-// ref returns the resource and the lock ID, which ID and Owner are now.
+// ref returns the resource and the lock ID for the present ID and Owner.
 func (l *Lock) ref() (driver.HoldRef, error) {
 	if l.state == nil {
 		return driver.HoldRef{}, fmt.Errorf("%w: NewLock did not make this Lock", driver.ErrInvalid)
@@ -192,7 +192,7 @@ func (l *Lock) ref() (driver.HoldRef, error) {
 	return r, nil
 }
 
-// begin waits for the turn to use the store. done ends it.
+// begin waits for the caller's turn to use the store. done ends the turn.
 func (s *state) begin(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -204,7 +204,7 @@ func (s *state) begin(ctx context.Context) error {
 
 func (s *state) done() { <-s.turn }
 
-// wrap adds the operation and the lock's ID.
+// wrap adds the operation and the lock's ID to an error.
 func wrap(what, id string, err error) error {
 	return fmt.Errorf("es-distributed-lock: %s %s: %w", what, quote.Name(id), err)
 }

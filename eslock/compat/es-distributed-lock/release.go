@@ -11,19 +11,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// Release releases the lock if it is still held, and ends its keep-alive. It is no
-// error if the lock was lost or released before, or if another owner has it. A Lock
-// that never tried to acquire releases the hold of its owner, for programs that were
+// Release releases the lock if it is still held, and ends its keep-alive. It is not an
+// error if the lock was lost or released before, or if another owner has it. A Lock that
+// never tried to acquire releases the hold of its owner, for programs that were
 // restarted.
 //
-// Release retries for five seconds. After an error the lock may last until its end,
-// and Release may be called again. IsAcquired is false in any case.
+// Release retries for five seconds. After an error the lock may last until its end, and
+// Release may be called again. In either case IsAcquired is false.
 func (l *Lock) Release() error { return l.release(false) }
 
-// MustRelease is Release, but it is an error if there was nothing to release.
+// MustRelease is like Release, but returns an error if there was nothing to release.
 func (l *Lock) MustRelease() error { return l.release(true) }
 
-// patience is how long a release without an answer is retried.
+// patience is how long an unanswered release is retried.
 const patience = 5 * time.Second
 
 var (
@@ -40,10 +40,10 @@ func (l *Lock) release(must bool) error {
 	s.mu.Lock()
 	safe := s.stop()
 	s.mu.Unlock()
-	_ = s.begin(context.Background()) // each turn takes a bounded time
+	_ = s.begin(context.Background()) // each turn has a bounded length
 	defer s.done()
 	s.mu.Lock()
-	s.stop() // what was acquired meanwhile
+	s.stop() // a hold acquired since
 	l.show()
 	h, tried := s.hold, s.tried
 	if h != nil && h.over == released {
@@ -77,8 +77,8 @@ func (l *Lock) release(must bool) error {
 	return nil
 }
 
-// stop ends the keep-alive and gives up the hold. It reports whether that was held
-// for certain. state.mu is held.
+// stop ends the keep-alive and gives up the hold. It reports whether the hold certainly
+// existed. state.mu is held.
 func (s *state) stop() (safe bool) {
 	safe = s.safe() > 0
 	if s.keepAlive != nil {
@@ -91,17 +91,17 @@ func (s *state) stop() (safe bool) {
 	return safe
 }
 
-// giveUp notes that a release of the hold may be on its way. Only the last few can
-// be: all earlier ones have arrived. state.mu is held.
+// giveUp notes that a release of the hold may still arrive. It keeps only the last few
+// holds: all earlier releases have arrived. state.mu is held.
 func (s *state) giveUp(id driver.HoldID) {
 	const most = 10
 	s.givenUp = append(s.givenUp, id)
 	s.givenUp = s.givenUp[max(len(s.givenUp)-most, 0):]
 }
 
-// release retries until there is an answer, and reports whether the hold was there.
-// safe says that it certainly was: if a retry finds nothing, the try without an
-// answer released it. A release names one hold, so it can be repeated. A hold of
+// release retries until there is an answer, and reports whether the hold existed. safe
+// says that it certainly did: if a retry finds nothing, the try without an answer has
+// released it. A release names one hold, so it can be repeated. A hold of
 // es-distributed-lock has no ID: its release is sent once.
 func (s *state) release(q driver.ReleaseRequest, safe bool) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -118,8 +118,8 @@ func (s *state) release(q driver.ReleaseRequest, safe bool) (found bool, err err
 	}
 }
 
-// releaseOwner releases the owner's hold, even if another program acquired it. It
-// looks first, so that the release names a hold if possible.
+// releaseOwner releases the owner's hold, even if another program acquired it. It looks
+// first, so that the release can name the hold if it has an ID.
 func (s *state) releaseOwner(owner driver.HoldRef) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -13,16 +13,15 @@ import (
 	"github.com/holdfast-go/holdfast/eslock"
 )
 
-// store is shared by all Locks that were made with the same client.
+// store is shared by all Locks with the same client.
 type store struct {
 	driver.Store
 	client   eslock.Performer
-	prepared atomic.Bool // the index was made or checked
+	prepared atomic.Bool // the index was created or checked
 }
 
-// toPrepare bounds how long it takes to make or to check the index. A node that
-// has just started needs longer to compile the scripts than a lock with a short
-// TTL has.
+// toPrepare is the time limit for creating or checking the index. A node that has just
+// started needs longer to compile the scripts than the TTL of a short lock.
 const toPrepare = 10 * time.Second
 
 func (s *store) prepare(ctx context.Context) error {
@@ -37,7 +36,7 @@ func (s *store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// renewOne extends one hold, and returns how long it has left: at least the TTL.
+// renewOne extends one hold, and returns the time that it has left: at least the TTL.
 func (s *store) renewOne(ctx context.Context, ref driver.HoldRef, ttl time.Duration) (left time.Duration, err error) {
 	results, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *store) renewOne(ctx context.Context, ref driver.HoldRef, ttl time.Durat
 	return ttl, results[0].Err
 }
 
-// releaseOne releases one hold, and reports whether it was there.
+// releaseOne releases one hold, and reports whether it existed.
 func (s *store) releaseOne(ctx context.Context, q driver.ReleaseRequest) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience/2) // leaves room for another try
 	defer cancel()
@@ -60,7 +59,7 @@ func (s *store) releaseOne(ctx context.Context, q driver.ReleaseRequest) (found 
 	return results[0].Found, results[0].Err
 }
 
-// of returns the owner's hold, if it is exclusive.
+// of returns the owner's hold if it is exclusive.
 func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, found bool, err error) {
 	for h, err := range s.List(ctx, driver.Filter{Resource: owner.Resource, LockID: owner.LockID}) {
 		if err != nil || h.Mode == driver.Exclusive {
@@ -70,14 +69,14 @@ func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, 
 	return h, false, nil
 }
 
-// recent are the stores of the clients that Locks were last made with: a program
-// has one or two clients, and makes many Locks.
+// recent has the stores of the clients of the latest Locks: a program has one or two
+// clients, and makes many Locks.
 var recent struct {
 	mu     sync.Mutex
 	stores []*store
 }
 
-// mostRecent is how many stores are kept.
+// mostRecent is the number of stores in recent.
 const mostRecent = 8
 
 // storeOf returns the store of the client.

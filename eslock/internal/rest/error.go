@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The types of errors that both of eslock and its fence understand.
+// The error types that both eslock and its fence know.
 const (
 	DocumentMissing = "document_missing_exception"
 	Conflict        = "version_conflict_engine_exception"
@@ -19,7 +19,7 @@ type Error struct {
 	Status int
 	Type   string
 	Reason string
-	Cause  string // the innermost
+	Cause  string // the innermost cause
 }
 
 func (e *Error) Error() string {
@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 // HTTPStatus returns the status, for packages that cannot name the type.
 func (e *Error) HTTPStatus() int { return e.Status }
 
-// UnmarshalJSON reads an object, or the text that some errors are.
+// UnmarshalJSON reads an object, or a text, which some errors are.
 func (e *Error) UnmarshalJSON(text []byte) error {
 	type cause struct {
 		Type, Reason string
@@ -57,13 +57,13 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// IsConflict reports that another write came in between, and nothing was changed.
+// IsConflict reports whether another write interfered, so that nothing was changed.
 func IsConflict(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusConflict && e.Type == Conflict
 }
 
-// IsTooLarge reports that a request was too large and was not processed.
+// IsTooLarge reports whether a request was too large, so that it was not processed.
 func IsTooLarge(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge

@@ -19,15 +19,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// Performer is that of package eslock.
+// Performer is the Performer of package eslock.
 type Performer interface {
 	Perform(*http.Request) (*http.Response, error)
 }
 
-// MaxAnswer bounds what is read of an answer.
+// MaxAnswer is the largest answer that is read, in bytes.
 const MaxAnswer = 64 << 20
 
-// ErrLongAnswer is the error of an answer that is not read to its end.
+// ErrLongAnswer is the error of an answer that is longer than MaxAnswer.
 var ErrLongAnswer = fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 
 // Call sends a request and decodes the JSON of its answer into reply. A status
@@ -80,9 +80,9 @@ func decode(res *http.Response, text []byte, reply any) error {
 		refused.Error.Status = code
 		return refused.Error
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusRequestEntityTooLarge:
-		return &Error{Status: code} // of a proxy, or a security plugin
+		return &Error{Status: code} // from a proxy or a security plugin
 	}
-	// The error has nothing of the answer, which may come from any server.
+	// The error repeats nothing of the answer, which may come from any server.
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "unknown type"
@@ -103,15 +103,14 @@ type Item[Source any] struct {
 	}
 }
 
-// The server's results of an update.
+// The possible results of an update.
 const (
 	Created = "created"
 	Updated = "updated"
 	Noop    = "noop"
 )
 
-// Bulk sends updates of the documents with these IDs, and returns the answer to
-// each.
+// Bulk sends updates of the documents with these IDs, and returns the answer to each.
 func Bulk[Source any](ctx context.Context, client Performer, path string, params url.Values, body []byte, ids []string) ([]Item[Source], error) {
 	var reply struct {
 		Items []struct{ Update Item[Source] }
