@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// maxAnswer is how many bytes of an answer are read. The largest is a refusal with
-	// a hundred holders, or the results of a batch.
+	// maxAnswer is the largest number of bytes read from an answer. The largest answers
+	// are a refusal with a hundred holders and the results of a batch.
 	maxAnswer = 16 << 20
 	// maxStoreID is the longest ID of a store, in bytes.
 	maxStoreID = 128
 )
 
-// understand reads the answer into v. A refusal is an error: that of package driver which
-// it stands for, if somebody who knows wrote it. of is message.of.
+// understand reads the answer into v. A refusal becomes the error of package driver that
+// it stands for, if the server wrote it and not a proxy. of is message.of.
 func (s *Store) understand(res *http.Response, of driver.HoldID, v any) error {
 	if res.StatusCode != http.StatusOK {
 		return s.refusal(res, of)
@@ -39,7 +39,8 @@ func (s *Store) understand(res *http.Response, of driver.HoldID, v any) error {
 	return s.sameStore(res)
 }
 
-// begins checks an answer that is a stream of that type, before its first entry.
+// begins checks an answer that should be a stream of the type want, before its first
+// entry.
 func (s *Store) begins(res *http.Response, want string) error {
 	if res.StatusCode != http.StatusOK {
 		return s.refusal(res, driver.HoldID{})
@@ -50,7 +51,7 @@ func (s *Store) begins(res *http.Response, want string) error {
 	return s.sameStore(res)
 }
 
-// refusal returns the error of an answer that is not a success.
+// refusal returns the error of an answer whose status is not 200.
 func (s *Store) refusal(res *http.Response, of driver.HoldID) error {
 	if err := s.hasType(res, wire.ProblemJSON); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (s *Store) refusal(res *http.Response, of driver.HoldID) error {
 		return err
 	}
 	if kind == wire.KindBusy && res.Header.Get("WWW-Authenticate") != "" {
-		kind = wire.KindAnonymous // and such requests are too many
+		kind = wire.KindAnonymous // there are too many anonymous requests
 	}
 	return s.meaning(kind, r, of)
 }
@@ -102,7 +103,7 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 		return fmt.Errorf("%w: %s: the server does not know who asks: %s (%s)", driver.ErrUnusable, s.target.name, r.Detail, advice)
 	case wire.KindNotFound, wire.KindMethod:
 		err := fmt.Errorf("%w: %s: the server does not have version 1 of the API: %s", driver.ErrUnusable, s.target.name, r.Detail)
-		if path := s.target.base.Path; path != "" && !strings.Contains(path, "@") { // which may follow a password
+		if path := s.target.base.Path; path != "" && !strings.Contains(path, "@") { // the path may follow a password
 			return fmt.Errorf("%w; its URL has the path %q: leave that out, unless a proxy has the API there", err, path)
 		}
 		return err
@@ -110,7 +111,7 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 	return fmt.Errorf("%s: %w", s.target.name, r.Err())
 }
 
-// hasType checks who wrote the answer, as far as its media type says.
+// hasType checks by its media type whether the server wrote the answer.
 func (s *Store) hasType(res *http.Response, want string) error {
 	header := res.Header.Get("Content-Type")
 	media, _, err := mime.ParseMediaType(header)
@@ -127,14 +128,14 @@ func (s *Store) hasType(res *http.Response, want string) error {
 	return nil
 }
 
-// wantsTLS reports whether the answer is what net/http says to plain HTTP where TLS is spoken.
+// wantsTLS reports whether the answer is that of net/http to plain HTTP on a TLS port.
 func wantsTLS(body io.Reader) bool {
 	const says = "Client sent an HTTP request to an HTTPS server"
 	text, _ := io.ReadAll(io.LimitReader(body, int64(len(says))))
 	return string(text) == says
 }
 
-// read reads all of the answer into v.
+// read reads the whole answer into v.
 func (s *Store) read(res *http.Response, v any) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
@@ -153,7 +154,7 @@ func (s *Store) read(res *http.Response, v any) error {
 	return nil
 }
 
-// sameStore checks that the store behind the server is the one that answered first.
+// sameStore checks that the store behind the server is the same as at the first answer.
 func (s *Store) sameStore(res *http.Response) error {
 	ids := res.Header.Values(wire.StoreHeader)
 	if len(ids) != 1 || ids[0] == "" || len(ids[0]) > maxStoreID || strings.ContainsAny(ids[0], " ,") {
@@ -168,7 +169,7 @@ func (s *Store) sameStore(res *http.Response) error {
 	return nil
 }
 
-// sound reports whether a store can have said so.
+// sound reports whether a store can have returned the duration.
 func sound(d time.Duration) bool { return d >= 0 || d == driver.Unknown }
 
 func soundRefusal(r *wire.Held, e *driver.HeldError) bool {
@@ -179,7 +180,7 @@ func soundRefusal(r *wire.Held, e *driver.HeldError) bool {
 		!slices.ContainsFunc(e.Ahead, func(p driver.Place) bool { return !soundPlace(p) })
 }
 
-// soundHold checks a hold of an answer. Of others' holds the caller may see only a part.
+// soundHold checks a hold in an answer. The caller may see only a part of others' holds.
 func soundHold(h driver.Status) bool {
 	return h.Resource != "" && sound(h.Left) && h.TakeoverDelay >= 0 && h.Token <= driver.MaxToken
 }

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// maxBody is how many bytes the items of a request have at most, one item apart.
-	// Servers take more, but proxies may not.
+	// maxBody is the largest number of bytes in the items of a request, unless it has one
+	// item. Servers accept more, but proxies may not.
 	maxBody = 512 << 10
-	// leastShare is how long one of several requests may take at least, if ctx does not
+	// leastShare is the shortest time limit of one of several requests, if ctx does not
 	// end before.
 	leastShare = time.Second
 )
 
-// batch is many items of a kind for one path. R is the result of one.
+// batch has items of one kind for one path. R is the result of an item.
 type batch[R any] struct {
 	store *Store
 	over  *lane
 	path  string
-	// take gets the result of each item, or why its outcome is unknown. The number is
-	// that of add.
+	// take gets the result of each item, or the reason why its outcome is unknown. number
+	// is the number given to add.
 	take  func(number int, r R, err error)
 	items []item
 }
@@ -45,9 +45,9 @@ func (b *batch[R]) add(number int, v any) {
 	b.items = append(b.items, item{number, text})
 }
 
-// send sends the items, of the call's all. Each gets its own outcome. The error is that of
-// the call as a whole, which counts for all: only if nothing is known of any of them, or if
-// there was only one request.
+// send sends the items; all is the number of items in the whole call. Each item gets its
+// own outcome. An error counts for the whole call: send returns it only if nothing is
+// known about any item, or if there was only one request.
 func (b *batch[R]) send(ctx context.Context, all int) error {
 	var first error
 	known, requests := len(b.items) < all, 0
@@ -82,7 +82,8 @@ func (b *batch[R]) send(ctx context.Context, all int) error {
 	return first
 }
 
-// exchange sends some items. The time of ctx is for several requests.
+// exchange sends some items. It shares the time of ctx among the given number of
+// requests.
 func (b *batch[R]) exchange(ctx context.Context, items []item, requests int) (results []R, status int, err error) {
 	if deadline, ok := ctx.Deadline(); ok && requests > 1 {
 		share := max(time.Until(deadline)/time.Duration(requests), leastShare)
@@ -110,7 +111,7 @@ func (b *batch[R]) exchange(ctx context.Context, items []item, requests int) (re
 	return answer.Results, status, err
 }
 
-// split returns the items in parts that are small enough for a request.
+// split divides the items into parts that are small enough for a request.
 func split(items []item) (parts [][]item) {
 	for len(items) > 0 {
 		n, size := 0, 0

@@ -16,8 +16,8 @@ const (
 
 const maxEventLine = 4 << 10
 
-// events reads a stream of events: text/event-stream of the HTML standard, of which only
-// the names of events matter here.
+// events reads a stream of events (text/event-stream of the HTML standard). Only the
+// names of events matter here.
 type events struct {
 	lines *bufio.Scanner
 	alive func() // called for each line, comments included
@@ -31,7 +31,7 @@ func newEvents(from io.Reader, alive func()) *events {
 
 var errCut = errors.New("the stream was cut off")
 
-// next returns the name of the next event that is complete.
+// next returns the name of the next complete event.
 func (e *events) next() (name string, err error) {
 	complete := false
 	for e.lines.Scan() {

@@ -27,20 +27,21 @@ type message struct {
 	query  url.Values
 	body   []byte
 	accept string
-	// once: a copy that arrives late would do harm that the caller cannot know of, so the
-	// message is not sent again.
+	// once means that the message is not sent again: a copy that arrives late would do
+	// harm without the caller's knowledge.
 	once bool
-	// of is the hold ID of an acquire: only that can be held, and the refusal repeats it.
+	// of is the hold ID of an acquire. Only an acquire can be refused as held, and the
+	// refusal repeats the ID.
 	of driver.HoldID
 }
 
-// get asks for what the path has, and reads it into answer.
+// get requests the path, and reads the answer into answer.
 func (s *Store) get(ctx context.Context, path string, query url.Values, answer any) error {
 	_, err := s.exchange(ctx, s.calls, message{method: http.MethodGet, path: path, query: query, accept: wire.JSON}, answer)
 	return err
 }
 
-// post sends a request and reads what it is answered into answer.
+// post sends a request, and reads the answer into answer.
 func (s *Store) post(ctx context.Context, over *lane, path string, request, answer any) error {
 	body, err := marshal(request)
 	if err != nil {
@@ -60,7 +61,7 @@ func marshal(v any) (json.RawMessage, error) {
 }
 
 // exchange sends the message and reads the answer, which is complete unless there is an
-// error. The status is that of the answer, also of a proxy's, or 0.
+// error. The status is that of the answer, even if a proxy wrote it, or 0.
 func (s *Store) exchange(ctx context.Context, over *lane, m message, answer any) (status int, err error) {
 	res, err := s.send(ctx, over, m, patience(ctx))
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Store) exchange(ctx context.Context, over *lane, m message, answer any)
 	return res.StatusCode, s.ended(ctx, s.understand(res, m.of, answer))
 }
 
-// send sends the message, and returns an answer of which nothing was looked at.
+// send sends the message, and returns the answer unchecked.
 func (s *Store) send(ctx context.Context, over *lane, m message, limit time.Duration) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (s *Store) send(ctx context.Context, over *lane, m message, limit time.Dura
 	return res, nil
 }
 
-// ended returns the error of ctx, which may have ended a request with another one.
+// ended returns an error for a request that ended because ctx ended, or err otherwise.
 func (s *Store) ended(ctx context.Context, err error) error {
 	if cut := ctx.Err(); err != nil && cut != nil && wire.KindOf(err) == wire.KindUnknown && !errors.Is(err, cut) {
 		return fmt.Errorf("%s: %w", s.target.name, cut)
@@ -93,7 +94,8 @@ func (s *Store) ended(ctx context.Context, err error) error {
 // explain returns the error of a request that got no answer. If the server's certificate
 // is wrong, nothing was sent, and somebody has to fix it.
 //
-// So it is if the server refuses the certificate of this caller: it looks at no request then.
+// The same is true if the server refuses the certificate of this caller: then it does not
+// read requests.
 func (s *Store) explain(err error) error {
 	var advice string
 	var name x509.HostnameError
@@ -115,8 +117,8 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("%w: %s: %s: %w", driver.ErrUnusable, s.target.name, advice, err)
 }
 
-// refusesCertificate reports whether the server has ended the connection because of the
-// certificate of this caller, or because there was none.
+// refusesCertificate reports whether the server closed the connection because of this
+// caller's certificate, or because it has none.
 func refusesCertificate(err error) bool {
 	var remote *net.OpError
 	if !errors.As(err, &remote) || remote.Op != "remote error" {

@@ -9,19 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// HistoryQuery chooses what History returns.
+// HistoryQuery chooses the events that History returns.
 type HistoryQuery struct {
 	Resource string
 	// Before chooses events with smaller numbers; 0 chooses all.
 	Before int64
-	// Since chooses events of the last time of that length; 0 chooses all.
+	// Since chooses events of the last period of this length; 0 chooses all.
 	Since time.Duration
-	// Limit is how many events there are at most, wire.MaxList at most; 0 is wire.DefaultList.
+	// Limit is the largest number of events, at most wire.MaxList; 0 means
+	// wire.DefaultList.
 	Limit int
 }
 
-// History returns what became of the holds of a resource, as far as the server has seen that,
-// the newest events first. The error wraps driver.ErrUnsupported if the server keeps no history.
+// History returns the known history of the holds of a resource, the newest events first.
+// The error wraps driver.ErrUnsupported if the server keeps no history.
 func (s *Store) History(ctx context.Context, q HistoryQuery) (h wire.History, err error) {
 	values := url.Values{"resource": {q.Resource}}
 	for name, n := range map[string]int64{"before": q.Before, "sinceMs": int64(wire.MillisUp(q.Since)), "limit": int64(q.Limit)} {

@@ -9,48 +9,50 @@
 //	http://127.0.0.1:4653
 //	unix:///run/holdfast/holdfast.sock
 //
-// Plain HTTP is for this machine only: 127.0.0.0/8, [::1] and localhost. The parameters:
+// Plain HTTP is allowed only to this machine: 127.0.0.0/8, [::1] and localhost. The
+// parameters are:
 //
 //	token_file  a file with the caller's token, which is read again when it changes
-//	ca          a file with the certificates, in PEM, that may issue the server's
-//	cert, key   files with the caller's certificate and its key, in PEM
+//	ca          a PEM file of certificate authorities that may issue the server's certificate
+//	cert, key   PEM files with the caller's certificate and its key
 //
-// If the server does not know a token whose file was changed in the last 5 s, the outcome is
-// unknown: it may still have to read its own file. Servers that know both tokens for a while
-// make that unnecessary.
+// If the token file was changed in the last 5 s and the server does not know the token,
+// the outcome is unknown: the server may still have to read its own file. That does not
+// happen if the server accepts both tokens for a while.
 //
-// Without token_file, the environment variable HOLDFAST_SERVER_TOKEN has the token, if the
-// server requires one. (HOLDFAST_TOKEN is the fencing token that `holdfast run` gives to its
-// command.) Of https URLs, the environment also configures proxies, as in net/http.
+// Without token_file, the token is in the environment variable HOLDFAST_SERVER_TOKEN, if
+// the server requires one. (HOLDFAST_TOKEN is the fencing token that `holdfast run` gives
+// to its command.) For https URLs, the environment also configures proxies, as in
+// net/http.
 //
 // # Answers
 //
 // A proxy, a firewall or a portal on the way may answer by itself. So only a complete
-// answer as package wire describes it has an outcome. After any other, whatever its
-// status, the outcome is unknown, and the Client repeats the request. Redirects are not
-// followed.
+// answer as package wire describes it has an outcome. After any other answer, whatever
+// its status, the outcome is unknown, and the Client repeats the request. Redirects are
+// not followed.
 //
-// The first answer says by an ID which store is behind the server. If a later one names
-// another store, the error is driver.ErrUnusable: two servers behind one name have
-// different stores, which would grant a lock twice. What the other store has granted ends by
-// its TTL.
+// The first answer has the ID of the store behind the server. If a later answer has the
+// ID of another store, the error is driver.ErrUnusable: two servers behind one name have
+// different stores, which would grant a lock twice. The grants of the other store end by
+// their TTL.
 //
 // # Own holds
 //
-// A server whose callers have no names shows IDs and tokens of holds to nobody. In lists and
-// refusals the Store fills in those of holds that it has acquired or renewed itself, the last
-// 10,000 of them, until they are released or lost. Without that, a program could not find its
-// own holds in a list. IDs of places are shown to nobody.
+// A server whose callers have no names shows nobody the IDs and tokens of holds. In lists
+// and refusals the Store adds them to holds that it has acquired or renewed itself, the
+// last 10,000 of them, until they are released or lost. Otherwise a program could not
+// find its own holds in a list. IDs of places are never shown.
 //
 // # Connections
 //
-// Requests travel by HTTP/1.1, one at a time on a connection. In HTTP/2 all would share
-// a connection that outlives those without an answer: on a path that went silent, they
-// would be lost until somebody notices. Renewals have connections apart from those of all
-// other requests. If a connection that was used before brings no answer in a third of the
-// time that a request has, or breaks, the request is sent once more, on another one, unless
-// it is an acquire, of which a late copy could do harm: then the outcome is unknown, and the
-// Client repeats it. After a call has returned, nothing is sent.
+// Requests use HTTP/1.1, one at a time on a connection. In HTTP/2 all would share a
+// connection that stays open without answers: on a path that went silent, they would be
+// lost until somebody notices. Renewals have connections of their own. If a reused
+// connection brings no answer in a third of the time that a request has, or breaks, the
+// request is sent once more, on another connection. An acquire is not, because a late
+// copy could do harm: then the outcome is unknown, and the Client repeats it. After a
+// call has returned, nothing is sent.
 package httplock
 
 import (
@@ -69,19 +71,19 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// ErrDenied is wrapped by the error of what the caller has no right to. Such an error is
-// driver.ErrUnusable, too, as for other reasons that only somebody can fix.
+// ErrDenied is wrapped by errors about a missing right of the caller. Such an error is
+// also driver.ErrUnusable, because somebody has to fix the cause.
 var ErrDenied = wire.ErrDenied
 
-// Options change what New does. The zero value is the default.
+// Options are the optional settings of New. The zero value has the defaults.
 type Options struct {
-	// Token is the caller's secret, which `holdfast token` made; space around it, such as the
-	// line end of that, does not count. Without one, and without the parameter token_file, the
-	// server sees no token. Both together are an error.
+	// Token is the caller's secret from `holdfast token`. Space around it, such as the
+	// line end of the command's output, is ignored. Without Token and the parameter
+	// token_file, no token is sent. Setting both is an error.
 	Token string
 	// Transport has the dialer, the proxy and the TLS configuration of the connections.
-	// The store uses copies of it, by HTTP/1.1, without compression and without a limit
-	// of connections. Proxies get no plain HTTP. Default: http.DefaultTransport, if it is
+	// The store uses copies of it, with HTTP/1.1, without compression and without a limit
+	// on connections. Plain HTTP uses no proxy. Default: http.DefaultTransport, if it is
 	// still a *http.Transport.
 	Transport *http.Transport
 	// Logger gets warnings about wake-ups that fail. Default: nothing is logged.
@@ -94,14 +96,14 @@ type Store struct {
 	token    *token
 	calls    *lane // of all other requests
 	renewals *lane
-	sweeps   *lane // with a new connection for each: a sweep may take minutes
+	sweeps   *lane // a new connection for each: a sweep may take minutes
 	log      *slog.Logger
-	watches  sync.Map // the keys are each *wake.Stream that is open
+	watches  sync.Map // the keys are the open *wake.Streams
 	closed   atomic.Bool
 	own      ownHolds
 
-	storeID atomic.Pointer[string]        // of the first answer
-	traits  atomic.Pointer[driver.Traits] // of the first Init
+	storeID atomic.Pointer[string]        // in the first answer
+	traits  atomic.Pointer[driver.Traits] // from the first Init
 }
 
 var (
@@ -112,8 +114,8 @@ var (
 )
 
 // New returns the store behind the server at the URL, which may have the parameters that
-// the package describes. It sends nothing. Its error wraps driver.ErrInvalid, or is that of
-// a file that cannot be read. New does not look at HOLDFAST_SERVER_TOKEN.
+// the package documentation lists. It sends nothing. Its error wraps driver.ErrInvalid,
+// or is that of a file that cannot be read. New ignores HOLDFAST_SERVER_TOKEN.
 func New(serverURL string, o *Options) (*Store, error) {
 	u, err := driver.ParseURL(serverURL)
 	if err != nil {
@@ -147,8 +149,8 @@ func open(u *url.URL, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Traits returns those of the store behind the server, under the name "http". Before Init
-// has succeeded it promises nothing.
+// Traits returns the traits of the store behind the server, under the name "http". They
+// promise nothing before Init has succeeded.
 func (s *Store) Traits() driver.Traits {
 	if t := s.traits.Load(); t != nil {
 		return *t
@@ -158,8 +160,8 @@ func (s *Store) Traits() driver.Traits {
 
 const name = "http"
 
-// Init asks the server for the traits of its store, and so checks that there is a server
-// of this version of the API that knows the caller.
+// Init asks the server for the traits of its store. So it checks that there is a server
+// with this version of the API that knows the caller.
 func (s *Store) Init(ctx context.Context) error {
 	var t wire.Traits
 	if err := s.get(ctx, wire.TraitsPath, nil, &t); err != nil {
@@ -177,7 +179,7 @@ func (s *Store) Init(ctx context.Context) error {
 	return nil
 }
 
-// known returns what a newer server says, or the weakest if this version does not know it.
+// known returns a value from the server, or the weakest if this version does not know it.
 func known[T comparable](said, weakest T, others ...T) T {
 	if slices.Contains(others, said) {
 		return said
@@ -185,7 +187,7 @@ func known[T comparable](said, weakest T, others ...T) T {
 	return weakest
 }
 
-// Close ends the watches and closes the connections that are not in use.
+// Close ends the watches and closes idle connections.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.watches.Range(func(w, _ any) bool {
@@ -197,12 +199,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// unexpected is the error of an answer that is not of the API: the outcome is unknown.
+// unexpected returns the error of an answer that does not follow the API. The outcome is
+// unknown.
 func (s *Store) unexpected(format string, args ...any) error {
 	return fmt.Errorf("%s: the answer is not definite: %s", s.target.name, fmt.Sprintf(format, args...))
 }
 
-// Format implements fmt.Formatter. It prints no more than what it is.
+// Format implements fmt.Formatter. It prints only the name of the type.
 func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "httplock.Store") }
 
 // Format implements fmt.Formatter. It prints the options without the token.

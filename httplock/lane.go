@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// How long a connection that was used before has for the beginning of an answer: a third
-// of the time that is left, at most mostPatience. A request that has very little time is not
-// worth a second try.
+// How long a reused connection has until its answer begins: a third of the time left, at
+// most mostPatience. A request with very little time is not worth a second try.
 const (
 	mostPatience  = 5 * time.Second
 	leastPatience = 100 * time.Millisecond
@@ -38,14 +37,14 @@ func patience(ctx context.Context) time.Duration {
 // slowFor is how long a server counts as slow.
 const slowFor = time.Minute
 
-// lane sends requests over connections of its own.
+// lane sends requests on connections of its own.
 type lane struct {
 	*http.Transport
-	slow atomic.Pointer[time.Time] // until when the server counts as slow, nil: it does not
+	slow atomic.Pointer[time.Time] // until when the server counts as slow; nil: it does not
 }
 
-// reuseTimeout returns the limit, or twice that if the server counts as slow: to ask it everything
-// twice would make it slower, and the holds would be lost for it.
+// reuseTimeout returns limit, or twice that if the server counts as slow: sending
+// everything twice would make the server slower, and holds would be lost because of it.
 func (l *lane) reuseTimeout(limit time.Duration) time.Duration {
 	if until := l.slow.Load(); until != nil && time.Now().Before(*until) {
 		return 2 * limit
@@ -53,7 +52,8 @@ func (l *lane) reuseTimeout(limit time.Duration) time.Duration {
 	return limit
 }
 
-// took notes how long an answer took, or a request over a new connection that had none.
+// took records the duration of a request with an answer, or of one that got none on a new
+// connection.
 func (l *lane) took(d, limit time.Duration, err error) {
 	switch {
 	case limit == 0, err != nil && d < limit:
@@ -65,16 +65,17 @@ func (l *lane) took(d, limit time.Duration, err error) {
 	}
 }
 
-// send sends the request that build returns. If a connection that was used before breaks,
-// or brings no answer in time, another one gets the request again: the network may have
-// dropped the old one silently, as firewalls do with those that were idle, or the server has
-// just closed it. A new connection has as long as ctx. net/http itself sends a request with
-// a body again only if nothing of it was written.
+// send sends the request that build returns. If a reused connection breaks, or brings no
+// answer in time, send repeats the request on another one: the network may have dropped
+// the idle connection silently, as firewalls do, or the server has just closed it. A new
+// connection has all the time of ctx. net/http itself repeats a request with a body only
+// if nothing of it was written.
 //
-// If the new connection is no faster, it was not for the old one: the server is slow. Then
-// old ones have twice as long for a minute, or until an answer comes in time.
+// If the new connection is no faster, the old one was not the cause: the server is slow.
+// Then reused connections have twice as long for a minute, or until an answer arrives in
+// time.
 //
-// With once, the caller has to send it again itself: the next time it gets a new connection.
+// With once, send does not repeat the request. The caller may, and gets a new connection.
 func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
 	began := time.Now()
 	res, reused, err := l.try(ctx, l.reuseTimeout(limit), build)
@@ -82,22 +83,22 @@ func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build f
 		l.took(time.Since(began), limit, err)
 		return res, err
 	}
-	l.CloseIdleConnections() // what silenced this one has silenced them
+	l.CloseIdleConnections() // they are probably dead for the same reason
 	if once || ctx.Err() != nil {
-		return nil, errors.New(err.Error()) // whatever it says of TLS, the request may have arrived
+		return nil, errors.New(err.Error()) // not wrapped: even after a TLS error, the request may have arrived
 	}
 	began = time.Now()
 	res, _, err = l.try(ctx, 0, build)
 	l.took(time.Since(began), limit, err)
 	if err != nil {
-		// Whatever it is, the first one may have arrived.
+		// Not wrapped: whatever the error, the first request may have arrived.
 		return nil, fmt.Errorf("sent twice: %v", err)
 	}
 	return res, nil
 }
 
-// try sends the request once. reused says that it went over a connection that was used
-// before; such a one gets the limit, from when the request has it, unless that is 0.
+// try sends the request once. reused means that the connection was used before. On such a
+// connection the answer must begin within limit, unless that is 0.
 func (l *lane) try(ctx context.Context, limit time.Duration, build func(context.Context) (*http.Request, error)) (_ *http.Response, reused bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var old atomic.Bool
@@ -107,7 +108,7 @@ func (l *lane) try(ctx context.Context, limit time.Duration, build func(context.
 			if old.Store(i.Reused); i.Reused && limit > 0 {
 				timer.Reset(limit)
 			} else {
-				timer.Reset(never) // net/http has repeated the request by itself
+				timer.Reset(never) // net/http repeats the request by itself
 			}
 		},
 	}))
@@ -132,7 +133,7 @@ func (l *lane) try(ctx context.Context, limit time.Duration, build func(context.
 	return nil, old.Load(), err
 }
 
-// body is that of an answer, whose context ends when it is closed.
+// body is the body of an answer. Closing it ends the context of the request.
 type body struct {
 	io.ReadCloser
 	end context.CancelFunc

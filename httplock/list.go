@@ -16,8 +16,8 @@ import (
 )
 
 // List implements driver.Store. It reads the whole list before it yields the first hold,
-// so a list that the server could not finish yields nothing but an error. Of a list of more
-// than 4 MiB, the rest waits in a temporary file.
+// so an incomplete list yields nothing but an error. The part of a list beyond 4 MiB is
+// kept in a temporary file.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return listed(ctx, s, wire.HoldsPath, f, func(h wire.Hold) (driver.Status, bool) {
 		status := s.own.status(h)
@@ -33,7 +33,8 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 	})
 }
 
-// listed yields the entries of a stream. of converts one, and reports whether it can be.
+// listed yields the entries of a stream. of converts an entry, and reports whether it is
+// valid.
 func listed[W, D any](ctx context.Context, s *Store, path string, f driver.Filter, of func(W) (D, bool)) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
 		var none D
@@ -89,11 +90,11 @@ func (s *Store) fetch(ctx context.Context, path string, f driver.Filter, lines *
 	return s.complete(last, lines.count)
 }
 
-// complete reads the last line of a stream of so many entries.
+// complete reads the last line of a stream with count entries.
 func (s *Store) complete(last []byte, count int) error {
 	var end wire.End
 	d := json.NewDecoder(bytes.NewReader(last))
-	d.DisallowUnknownFields() // an entry is no end
+	d.DisallowUnknownFields() // an entry is not an end
 	err := d.Decode(&end)
 	switch {
 	case err != nil || (end.End == nil) == (end.Error == nil):
@@ -106,8 +107,8 @@ func (s *Store) complete(last []byte, count int) error {
 	return nil
 }
 
-// query returns the filter as the API has it. Times of the store's clock are exact.
-// Durations are in whole milliseconds, so that at most a little more is chosen.
+// query returns the filter for the API. Times of the store's clock are exact. Durations
+// are whole milliseconds, rounded so that a little more may be chosen.
 func query(f driver.Filter) url.Values {
 	q := url.Values{}
 	set := func(name, value string) {
@@ -122,7 +123,7 @@ func query(f driver.Filter) url.Values {
 	}
 	left := func(name string, d time.Duration, of func(time.Duration) wire.Millis) {
 		if d > 0 {
-			// All that is longer than the longest TTL has no end.
+			// Every hold with more time left than the longest TTL has no end.
 			q.Set(name, strconv.FormatInt(int64(of(min(d, driver.MaxTTL+time.Millisecond))), 10))
 		}
 	}

@@ -17,9 +17,9 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	// If it were sent twice here, the answer to the second would be taken for that to both. A
-	// first one that arrives later would lock what the caller believes to be refused, or has
-	// released.
+	// If it were sent twice here, the answer to the second request would be taken for the
+	// answer to both. If the first one arrived later, it would acquire a lock that the
+	// caller believes to be refused or has released.
 	m := message{method: http.MethodPost, path: wire.AcquirePath, body: body, accept: wire.JSON, once: true, of: q.HoldID}
 	var g wire.Grant
 	if _, err := s.exchange(ctx, s.calls, m, &g); err != nil {
@@ -42,7 +42,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 }
 
 // Renew implements driver.Store. More than a thousand renewals, or more than half a
-// mebibyte, travel in several requests, one after the other.
+// mebibyte, are sent in several requests, one after the other.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, b.send(ctx, len(qs))
 }
 
-// Release implements driver.Store. It splits batches as Renew does. A forced release is a
-// request of its own.
+// Release implements driver.Store. It splits batches as Renew does. A forced release has
+// a request of its own.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		switch {
 		case err != nil:
 			results[i].Err = err
-		case q.HoldID.IsZero() && q.Place.IsZero(): // it is not there
+		case q.HoldID.IsZero() && q.Place.IsZero(): // the hold does not exist
 		case q.Reason != "":
 			var r wire.ReleaseResult
 			err := s.post(ctx, s.calls, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), Reason: q.Reason}, &r)
@@ -113,8 +113,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, b.send(ctx, len(qs))
 }
 
-// released returns the result of the release q. One cannot be lost: what is not there is
-// released.
+// released returns the result of the release q. A release cannot be lost: a hold that
+// does not exist counts as released.
 func (s *Store) released(q driver.ReleaseRequest, r wire.ReleaseResult, err error) driver.ReleaseResult {
 	switch {
 	case err != nil:
@@ -129,9 +129,9 @@ func (s *Store) released(q driver.ReleaseRequest, r wire.ReleaseResult, err erro
 	return r.Driver()
 }
 
-// named returns the ref, or if it has no hold ID, that of the hold which the lock ID has,
-// which is zero if there is none. The API refuses requests without a hold ID: a proxy that
-// sends one twice would end the hold of a successor.
+// named returns the ref. If it has no hold ID, named returns the ref of the lock ID's
+// present hold, or zero if there is none. The API refuses requests without a hold ID: a
+// proxy that sends such a request twice would end the hold of a successor.
 func (s *Store) named(ctx context.Context, ref driver.HoldRef) (driver.HoldRef, error) {
 	if !ref.HoldID.IsZero() {
 		return ref, nil

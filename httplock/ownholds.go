@@ -7,28 +7,29 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// ownHolds are the holds that the store has acquired or renewed. A server shows callers without
-// names no IDs, not even of their own holds. But it shows the ref of each, a hash of the hold
-// ID, by which the store finds its own ones. Renewals count too, for holds that another program
-// has acquired.
+// ownHolds are the holds that the store has acquired or renewed. A server whose callers
+// have no names shows nobody IDs, not even of the caller's own holds. But it shows the
+// ref of each hold, a hash of the hold ID, by which the store recognizes its own holds.
+// Renewals count, too, for holds that another program has acquired.
 //
-// A ref has 32 bits, so of two holds of one resource it is the same once in 2^32. The zero value
-// is ready.
+// A ref has 32 bits, so two holds of one resource have the same ref once in 2^32. The
+// zero value is ready to use.
 type ownHolds struct {
 	mu sync.Mutex
-	// recent are those that were acquired or renewed last. Once there are mostOwn, they become
-	// the earlier ones, and those before them are forgotten.
+	// recent are the holds that were acquired or renewed last. When there are mostOwn of
+	// them, they become the earlier holds, and the previous earlier holds are forgotten.
 	recent, earlier map[refKey]driver.HoldRef
 }
 
 type refKey struct{ resource, ref string }
 
-// mostOwn is how many of the last ones are known at least. There may be twice as many.
+// mostOwn is the smallest number of latest holds that are known. There may be twice as
+// many.
 const mostOwn = 10_000
 
 func keyOf(h driver.HoldRef) refKey { return refKey{h.Resource, wire.RefOf(h.HoldID)} }
 
-// add adds a hold that is the caller's, by its full ref; the token may be unknown.
+// add adds a hold of the caller by its full ref; the token may be unknown.
 func (o *ownHolds) add(h driver.HoldRef) {
 	if h.HoldID.IsZero() {
 		return
@@ -38,7 +39,7 @@ func (o *ownHolds) add(h driver.HoldRef) {
 	defer o.mu.Unlock()
 	switch old, known := o.find(key); {
 	case known && old.HoldID != h.HoldID:
-		h = driver.HoldRef{} // the key is that of two holds: so it is neither
+		h = driver.HoldRef{} // two holds have this key, so it identifies neither
 	case known && h.Token == 0:
 		h.Token = old.Token
 	}
@@ -48,7 +49,7 @@ func (o *ownHolds) add(h driver.HoldRef) {
 	o.recent[key] = h
 }
 
-// find returns the hold of the key. o.mu is held.
+// find returns the hold with the key. o.mu is held.
 func (o *ownHolds) find(key refKey) (driver.HoldRef, bool) {
 	h, known := o.recent[key]
 	if !known {
@@ -57,7 +58,7 @@ func (o *ownHolds) find(key refKey) (driver.HoldRef, bool) {
 	return h, known
 }
 
-// remove removes a hold that has ended.
+// remove removes an ended hold.
 func (o *ownHolds) remove(h driver.HoldRef) {
 	key := keyOf(h)
 	o.mu.Lock()
@@ -68,8 +69,8 @@ func (o *ownHolds) remove(h driver.HoldRef) {
 	}
 }
 
-// status returns the hold of an answer, with the IDs and the token that the server has left
-// out if it is one of these.
+// status returns the hold of an answer. If it is one of the own holds, status adds the
+// IDs and the token that the server has left out.
 func (o *ownHolds) status(w wire.Hold) driver.Status {
 	s := w.Driver()
 	if !s.HoldID.IsZero() || w.Ref == "" {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// inMemory is how many bytes of a list are kept in memory.
+	// inMemory is the number of bytes of a list that are kept in memory.
 	inMemory = 4 << 20
-	// maxLine and maxList bound what is read: the longest entry, with names of control
-	// characters, has some 40 KB.
+	// maxLine and maxList are limits for reading, in bytes: the longest entry, with names
+	// of control characters, has some 40 KB.
 	maxLine = 256 << 10
 	maxList = 16 << 30
 )
@@ -23,15 +23,15 @@ const (
 var errLong = errors.New("it is too long")
 
 // spool keeps the lines of a list until its reader, who may be slow, has read them: the
-// first of them in memory, the others in a temporary file that only this user can read.
+// first lines in memory, the others in a temporary file that only this user can read.
 type spool struct {
-	count  int // of lines
+	count  int // the number of lines
 	memory bytes.Buffer
 	file   *os.File
-	named  bool // the file has its name until close
+	named  bool // the file keeps its name until close
 }
 
-// fill reads all lines, keeps all but the last, and returns that.
+// fill reads all lines, keeps all but the last one, and returns that.
 func (p *spool) fill(from io.Reader) (last []byte, err error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
@@ -61,14 +61,14 @@ func (p *spool) Write(part []byte) (n int, err error) {
 		if p.file, err = os.CreateTemp("", "holdfast-list-*"); err != nil {
 			return 0, fmt.Errorf("no room for a long list: %w", err)
 		}
-		// Without a name, it goes with the process, however that ends. Some systems do not
-		// remove files that are open.
+		// A file without a name disappears with the process, however that ends. Some
+		// systems do not remove open files.
 		p.named = os.Remove(p.file.Name()) != nil
 	}
 	return p.file.Write(part)
 }
 
-// all yields the lines that were kept.
+// all yields the kept lines.
 func (p *spool) all() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		from := io.Reader(bytes.NewReader(p.memory.Bytes()))

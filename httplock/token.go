@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// readAgain is how long the token of a file is used before the file is read again. If
-	// it cannot be read then, as in the middle of a change, the old token stays.
+	// readAgain is how long a token is used before its file is read again. If the file
+	// cannot be read then, as in the middle of a change, the old token stays.
 	readAgain = time.Second
-	// settle is how long a server may take to learn of a new token: it reads its own file
+	// settle is how long a server may take to learn a new token: it reads its own file
 	// each second, and there may be several servers.
 	settle = 5 * time.Second
-	// maxToken is the longest token, in bytes.
+	// maxToken is the largest number of bytes in a token.
 	maxToken = 4096
 )
 
 // token is the caller's secret.
 type token struct {
-	file string // "": it is constant
+	file string // "": the token is constant
 
-	reading sync.Mutex // held by the one that reads the file, which may take its time
+	reading sync.Mutex // held while the file is read, which may take long
 
 	mu      sync.Mutex
-	value   string // "": none is sent
+	value   string // "": no token is sent
 	read    time.Time
 	changed time.Time
 }
 
-// newToken returns the token of the file if there is one, and otherwise the value.
+// newToken returns the token in the file, or without a file the value.
 func newToken(value, file string) (*token, error) {
 	t := &token{value: strings.TrimSpace(value), file: file}
 	if file == "" {
@@ -44,7 +44,7 @@ func newToken(value, file string) (*token, error) {
 	return t, t.readFile()
 }
 
-// get returns the token, or "".
+// get returns the present token, or "".
 func (t *token) get() string {
 	if value, old := t.present(); !old || !t.reading.TryLock() {
 		return value
@@ -55,8 +55,8 @@ func (t *token) get() string {
 	return value
 }
 
-// settling reports whether the token of the file was changed so short a time ago that the
-// server may still know the old one alone, or this store may just have sent that.
+// settling reports whether the token in the file was changed so recently that the server
+// may know only the old token, or that this store may just have sent the old one.
 func (t *token) settling() bool {
 	if t.file == "" {
 		return false
@@ -71,7 +71,7 @@ func (t *token) settling() bool {
 	return time.Since(t.changed) < settle
 }
 
-// present returns the token, and whether to read the file again.
+// present returns the token, and whether the file must be read again.
 func (t *token) present() (value string, old bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (t *token) readFile() error {
 	switch {
 	case t.changed.IsZero():
 		t.changed = written
-		if written.After(t.read) { // by another clock, as that of a file server
+		if written.After(t.read) { // by another clock, such as that of a file server
 			t.changed = t.read
 		}
 	case t.value != text:
@@ -105,7 +105,7 @@ func (t *token) readFile() error {
 	return nil
 }
 
-// readToken returns the token of the file, and when the file was written.
+// readToken returns the token in the file, and when the file was written.
 func readToken(file string) (text string, written time.Time, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -122,7 +122,8 @@ func readToken(file string) (text string, written time.Time, err error) {
 
 var errToken = errors.New("the server's token is not one line of printable characters without spaces: use the output of holdfast token")
 
-// checkToken refuses what cannot be in a header. Its error does not repeat the token.
+// checkToken refuses a token that cannot be in a header. Its error does not repeat the
+// token.
 func checkToken(s string) error {
 	if len(s) > maxToken || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("%w: %w", driver.ErrInvalid, errToken)

@@ -19,15 +19,15 @@ import (
 const (
 	dialTimeout = 5 * time.Second
 	keepAlive   = 15 * time.Second
-	// idleConnections are kept. With Go's default of 2, concurrent callers would connect
-	// again all the time.
+	// idleConnections is the number of idle connections kept. With Go's default of 2,
+	// concurrent callers would constantly reconnect.
 	idleConnections = 64
-	// maxHeader bounds the headers of an answer, in bytes.
+	// maxHeader is the largest number of bytes in the headers of an answer.
 	maxHeader = 64 << 10
 )
 
-// transport returns the transport of a lane, a changed copy of the one that the program
-// gave, if any.
+// transport returns the transport of a lane, a changed copy of the program's transport,
+// if given.
 func (t *target) transport(given *http.Transport) (*http.Transport, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	transport, ours := given, given == nil
@@ -54,7 +54,7 @@ func (t *target) transport(given *http.Transport) (*http.Transport, error) {
 			return dialer.DialContext(ctx, "unix", t.socket)
 		}
 	case t.base.Scheme == "http":
-		transport.Proxy = nil // it would read the token
+		transport.Proxy = nil // a proxy would read the token
 		dialer.ControlContext = onlyLoopback
 	default:
 		var err error
@@ -66,8 +66,8 @@ func (t *target) transport(given *http.Transport) (*http.Transport, error) {
 	return transport, nil
 }
 
-// onlyLoopback refuses to connect to another machine: localhost is a name, which somebody
-// may have given to one.
+// onlyLoopback refuses connections to other machines: localhost is a name, which somebody
+// may have given to another machine.
 func onlyLoopback(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if addr, err := netip.ParseAddrPort(address); err != nil || !addr.Addr().Unmap().IsLoopback() {
 		return fmt.Errorf("%w: localhost is %s, which is not this machine: write 127.0.0.1", driver.ErrUnusable, address)
@@ -82,7 +82,7 @@ func (t *target) tls(base *tls.Config) (*tls.Config, error) {
 		config = base.Clone()
 	}
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
-	config.NextProtos = []string{"http/1.1"} // the copy of a transport with HTTP/2 would still offer that
+	config.NextProtos = []string{"http/1.1"} // otherwise the copy of a transport with HTTP/2 would still offer it
 	if t.ca != "" {
 		text, err := os.ReadFile(t.ca)
 		if err != nil {
@@ -102,7 +102,8 @@ func (t *target) tls(base *tls.Config) (*tls.Config, error) {
 	return config, nil
 }
 
-// certificate reads the caller's certificate for each connection: some last a few hours.
+// certificate reads the caller's certificate for each connection: some are valid only for
+// hours.
 func (t *target) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(t.cert, t.key)
 	return &c, err

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
 
-// tokenVariable has the token unless the URL names a file.
+// tokenVariable has the token, unless the URL names a file.
 const tokenVariable = "HOLDFAST_SERVER_TOKEN"
 
 func init() {
@@ -37,8 +37,8 @@ func init() {
 
 // target is a parsed URL.
 type target struct {
-	name          string  // for people: without a path, which may be a secret
-	base          url.URL // before the paths of the API
+	name          string  // for display: without a path, which may be a secret
+	base          url.URL // the paths of the API are appended
 	socket        string  // the path of a Unix socket, or ""
 	tokenFile     string
 	ca, cert, key string // files
@@ -78,7 +78,7 @@ func (t *target) setSocket(u *url.URL) error {
 	}
 	t.name = "unix:" + u.Path
 	t.socket = u.Path
-	// The server takes the caller to be the user at the other end.
+	// The server identifies the caller by the user at the other end of the socket.
 	t.base = url.URL{Scheme: "http", Host: "localhost"}
 	return nil
 }
@@ -115,7 +115,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// read reads the parameters.
+// read sets the parameters.
 func (t *target) read(values url.Values) error {
 	if err := storeurl.Each(values, t.set); err != nil {
 		return fail("%v", err)
@@ -158,7 +158,8 @@ func (t *target) at(path string, query url.Values) *url.URL {
 	return &u
 }
 
-// reach is how far apart callers of the server may be, if its store reaches that far.
+// reach returns how far apart callers of the server may be: anywhere with https or a
+// store that reaches that far, otherwise on one host.
 func (t *target) reach(store driver.Reach) driver.Reach {
 	if t.base.Scheme == "https" || store == driver.Network {
 		return driver.Network

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// watchPatience is how long a connection that was used before may take until a watch
-// begins. The Client waits 2 s for it.
+// watchPatience is how long a reused connection may take until a watch begins. The Client
+// waits 2 s for it.
 const watchPatience = time.Second
 
-// Watch implements driver.Watcher. Each watch has a connection.
+// Watch implements driver.Watcher. Each watch has a connection of its own.
 func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 		w.Close()
 		s.watches.Delete(w)
 	}
-	if s.closed.Load() { // Close may not have seen it
+	if s.closed.Load() { // Close may have missed the watch
 		end()
 	}
 	stop := context.AfterFunc(ctx, end)
@@ -46,7 +46,7 @@ func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) 
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	f.silence = time.AfterFunc(wire.WatchSilence, func() { f.cancel(errSilent) })
 	m := message{method: http.MethodGet, path: wire.WatchPath, query: url.Values{"resource": {resource}}, accept: wire.Events}
-	// How soon a watch begins says nothing of how long other requests take.
+	// How soon a watch begins says nothing about the duration of other requests.
 	res, err := s.send(f.ctx, &lane{Transport: s.calls.Transport}, m, watchPatience) //nolint:bodyclose // f.end closes it
 	if err != nil {
 		return nil, f.end(err)
@@ -67,7 +67,7 @@ func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) 
 	return func() error {
 		err := f.follow(func() { w.Signal(resource) })
 		if errors.Is(err, errEnd) {
-			w.Hub.Close() // poll from now on
+			w.Hub.Close() // waiters poll from now on
 			<-ctx.Done()
 		}
 		return err
@@ -79,7 +79,7 @@ var (
 	errEnd    = errors.New("the store has ended its signals")
 )
 
-// follower reads the events of a watch. Its ctx ends when the connection is silent.
+// follower reads the events of a watch. Its ctx ends when the connection goes silent.
 type follower struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -88,7 +88,7 @@ type follower struct {
 	events  *events
 }
 
-// follow signals until the stream ends, and returns why.
+// follow signals until the stream ends, and returns the reason.
 func (f *follower) follow(signal func()) error {
 	for {
 		event, err := f.events.next()
@@ -104,7 +104,7 @@ func (f *follower) follow(signal func()) error {
 	}
 }
 
-// end closes the connection, and returns the error, or why that came.
+// end closes the connection, and returns the error, or its cause.
 func (f *follower) end(err error) error {
 	f.silence.Stop()
 	if f.body != nil {

@@ -10,39 +10,40 @@ import (
 // AcquireRequest is the body of POST /v1/acquire.
 type AcquireRequest struct {
 	Resource string `json:"resource"`
-	// HoldID names the acquisition, so that the request can be repeated. Without one the
-	// server makes one, and releases it if the caller hangs up before the answer.
+	// HoldID names the acquisition, so that the request can be repeated. If it is
+	// missing, the server makes one, and releases the hold if the caller hangs up before
+	// the answer.
 	HoldID driver.HoldID `json:"holdId,omitzero"`
-	// LockID is LockIDOf(HoldID) if it is empty.
+	// LockID defaults to LockIDOf(HoldID).
 	LockID string      `json:"lockId,omitempty"`
 	Mode   driver.Mode `json:"mode,omitzero"`
 	Limit  int         `json:"limit,omitzero"`
-	// TTLMs is DefaultTTL if it is 0.
+	// TTLMs defaults to DefaultTTLMs.
 	TTLMs Millis `json:"ttlMs,omitzero"`
 	// WaitMs is how long the server waits for the lock before it answers that it is held.
-	// It waits no longer than its own limit, which is 25 s by default.
+	// The server's own limit, 25 s by default, also applies.
 	WaitMs          Millis `json:"waitMs,omitzero"`
 	Fair            bool   `json:"fair,omitzero"`
 	TakeoverDelayMs Millis `json:"takeoverDelayMs,omitzero"`
 	Owner           string `json:"owner,omitempty"`
 	Host            string `json:"host,omitempty"`
 	Comment         string `json:"comment,omitempty"`
-	// PlaceID is driver.AcquireRequest.Place, for callers that wait by asking again. It
-	// excludes WaitMs, which has a place of its own.
+	// PlaceID is driver.AcquireRequest.Place, for callers that wait by repeating the
+	// request. It cannot be combined with WaitMs, which has a place of its own.
 	PlaceID driver.PlaceID `json:"placeId,omitzero"`
 }
 
 // DefaultTTLMs is the TTL of a request without one.
 const DefaultTTLMs Millis = 30_000
 
-// LockIDOf is the lock ID of a hold whose request has none: the first 24 hex digits of the
-// SHA-256 of the hold ID as it is written, so that all servers find the same.
+// LockIDOf is the lock ID of a hold whose request has none: the first 24 hex digits of
+// the SHA-256 of the hold ID in its text form, so that all servers use the same.
 func LockIDOf(id driver.HoldID) string {
 	sum := sha256.Sum256([]byte(id.String()))
 	return hex.EncodeToString(sum[:12])
 }
 
-// RefOf names a hold to people who may not see its ID: in logs, tickets and answers.
+// RefOf names a hold without showing its ID: in logs, tickets and answers.
 func RefOf(id driver.HoldID) string {
 	if id.IsZero() {
 		return ""
@@ -51,7 +52,7 @@ func RefOf(id driver.HoldID) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// AcquireRequestOf returns the body that says q.
+// AcquireRequestOf returns the body for q.
 func AcquireRequestOf(q driver.AcquireRequest) AcquireRequest {
 	return AcquireRequest{
 		Resource: q.Resource, HoldID: q.HoldID, LockID: q.LockID, Mode: q.Mode, Limit: q.Limit,
@@ -61,7 +62,7 @@ func AcquireRequestOf(q driver.AcquireRequest) AcquireRequest {
 	}
 }
 
-// Driver returns the request of the store, with what the body leaves out.
+// Driver returns the request for the store, with defaults for missing members.
 func (r AcquireRequest) Driver() driver.AcquireRequest {
 	q := driver.AcquireRequest{
 		Resource: r.Resource, HoldID: r.HoldID, LockID: r.LockID, Mode: r.Mode, Limit: r.Limit,
@@ -78,7 +79,7 @@ func (r AcquireRequest) Driver() driver.AcquireRequest {
 	return q
 }
 
-// Grant is the answer to an acquire that was granted.
+// Grant is the answer to a granted acquire.
 type Grant struct {
 	Resource string        `json:"resource"`
 	LockID   string        `json:"lockId"`
@@ -87,9 +88,10 @@ type Grant struct {
 	Token    uint64        `json:"token"`
 	// TTLMs is the time left when the store decided, null if it cannot tell.
 	TTLMs *Millis `json:"ttlMs"`
-	// SafeForMs is for how long the caller may act as holder, from when it sent this very
-	// request: the server has taken a margin off. It is absent if the store cannot tell.
-	// The caller then renews the hold first, and counts the TTL from when it sent that.
+	// SafeForMs is how long the caller may act as holder, from when it sent this very
+	// request: the server has subtracted a margin. It is absent if the store cannot tell.
+	// The caller must then renew the hold first, and count the TTL from when it sent the
+	// renewal.
 	SafeForMs *Millis `json:"safeForMs,omitempty"`
 }
 
@@ -101,5 +103,5 @@ func GrantOf(q driver.AcquireRequest, g driver.Grant) Grant {
 	}
 }
 
-// Driver returns what the store answered.
+// Driver returns the answer of the store.
 func (g Grant) Driver() driver.Grant { return driver.Grant{Token: g.Token, Left: left(g.TTLMs)} }

@@ -5,9 +5,9 @@ import "github.com/holdfast-go/holdfast/driver"
 // Ref names one hold in a batch.
 type Ref struct {
 	Resource string        `json:"resource"`
-	LockID   string        `json:"lockId,omitempty"` // LockIDOf(HoldID) if it is empty
+	LockID   string        `json:"lockId,omitempty"` // default: LockIDOf(HoldID)
 	HoldID   driver.HoldID `json:"holdId,omitzero"`
-	Token    uint64        `json:"token,omitzero"` // 0: not known
+	Token    uint64        `json:"token,omitzero"` // 0: unknown
 }
 
 // RefOfHold returns the Ref of a hold.
@@ -15,7 +15,7 @@ func RefOfHold(h driver.HoldRef) Ref {
 	return Ref{Resource: h.Resource, LockID: h.LockID, HoldID: h.HoldID, Token: h.Token}
 }
 
-// Driver returns the ref of the store.
+// Driver returns the ref for the store.
 func (r Ref) Driver() driver.HoldRef {
 	h := driver.HoldRef{Resource: r.Resource, LockID: r.LockID, HoldID: r.HoldID, Token: r.Token}
 	if h.LockID == "" && !h.HoldID.IsZero() {
@@ -32,15 +32,15 @@ type RenewRequest struct {
 // Renewal extends one hold. It needs a hold ID.
 type Renewal struct {
 	Ref
-	TTLMs Millis `json:"ttlMs,omitzero"` // DefaultTTLMs if it is 0
+	TTLMs Millis `json:"ttlMs,omitzero"` // default: DefaultTTLMs
 }
 
-// RenewalOf returns the item that says q.
+// RenewalOf returns the item for q.
 func RenewalOf(q driver.RenewRequest) Renewal {
 	return Renewal{Ref: RefOfHold(q.HoldRef), TTLMs: MillisOf(q.TTL)}
 }
 
-// Driver returns the request of the store.
+// Driver returns the request for the store.
 func (r Renewal) Driver() driver.RenewRequest {
 	q := driver.RenewRequest{HoldRef: r.Ref.Driver(), TTL: r.TTLMs.Duration()}
 	if r.TTLMs == 0 {
@@ -54,21 +54,21 @@ type ReleaseRequest struct {
 	Holds []Release `json:"holds,omitzero" most:"1000"` // MaxBatch
 }
 
-// Release ends one hold, or gives up one place in a queue, or both. It needs the ID of
-// one of them.
+// Release ends a hold, gives up a place in a queue, or does both. It needs at least one
+// of the two IDs.
 type Release struct {
 	Ref
 	PlaceID driver.PlaceID `json:"placeId,omitzero"`
 	AfterMs Millis         `json:"afterMs,omitzero"` // driver.ReleaseRequest.After
 }
 
-// ReleaseOf returns the item that says q.
+// ReleaseOf returns the item for q.
 func ReleaseOf(q driver.ReleaseRequest) Release {
 	return Release{Ref: RefOfHold(q.HoldRef), PlaceID: q.Place, AfterMs: MillisOf(q.After)}
 }
 
-// Driver returns the request of the store. One that only gives up a place needs no lock
-// ID, but the store wants one: it is that of nobody.
+// Driver returns the request for the store. A request that only gives up a place needs no
+// lock ID, but the store wants one: Driver sets one that nobody has.
 func (r Release) Driver() driver.ReleaseRequest {
 	q := driver.ReleaseRequest{HoldRef: r.Ref.Driver(), Place: r.PlaceID, After: r.AfterMs.Duration()}
 	if q.LockID == "" && !q.Place.IsZero() {
@@ -77,18 +77,19 @@ func (r Release) Driver() driver.ReleaseRequest {
 	return q
 }
 
-// ForceRequest is the body of POST /v1/force-release: a release of anybody's hold. It needs
-// the hold's token: a request that a proxy repeats then never ends the hold of a successor.
+// ForceRequest is the body of POST /v1/force-release: a release of anybody's hold. It
+// needs the hold's token, so that a request that a proxy repeats never ends the hold of a
+// successor.
 type ForceRequest struct {
 	Ref
-	// Reason is written to the audit.
+	// Reason is written to the audit log.
 	Reason string `json:"reason"`
 }
 
-// Outcome is what became of an item of a batch.
+// Outcome is the outcome of an item of a batch.
 type Outcome string
 
-// The outcomes. Unknown means that the item may have been applied, now or later.
+// The outcomes. Unknown means that the item may be applied, now or later.
 const (
 	Renewed     Outcome = "renewed"
 	Released    Outcome = "released"
@@ -108,19 +109,19 @@ type RenewAnswer struct {
 
 // RenewResult is the outcome for one hold.
 type RenewResult struct {
-	// HoldID is that of the request: the caller knows by it whose result this is, even if
-	// somebody on the way has mixed up answers.
+	// HoldID is the hold ID of the request. By it the caller knows to which item a result
+	// belongs, even if answers were mixed up on the way.
 	HoldID  driver.HoldID `json:"holdId,omitzero"`
 	Outcome Outcome       `json:"outcome"`
 	TTLMs   *Millis       `json:"ttlMs,omitempty"`
-	// SafeForMs is as that of a Grant: from when this request was sent.
+	// SafeForMs is like that of a Grant, from when this request was sent.
 	SafeForMs *Millis `json:"safeForMs,omitempty"`
 	Waiters   int     `json:"waiters,omitzero"`
 	Detail    string  `json:"detail,omitempty"`
 }
 
-// RenewResultOf returns the result of the item for JSON, with the detail of its error, which
-// has been made fit for callers.
+// RenewResultOf returns the result of the item for JSON, with the detail of its error,
+// which must already be fit for callers.
 func RenewResultOf(item Renewal, r driver.RenewResult) RenewResult {
 	if r.Err != nil {
 		return RenewResult{HoldID: item.HoldID, Outcome: OutcomeOf(r.Err), Detail: r.Err.Error()}
@@ -128,7 +129,7 @@ func RenewResultOf(item Renewal, r driver.RenewResult) RenewResult {
 	return RenewResult{HoldID: item.HoldID, Outcome: Renewed, TTLMs: known(r.Left, MillisOf), Waiters: r.Waiters}
 }
 
-// Driver returns what the store answered.
+// Driver returns the answer of the store.
 func (r RenewResult) Driver() driver.RenewResult {
 	if r.Outcome != Renewed {
 		return driver.RenewResult{Left: driver.Unknown, Err: r.Outcome.err(r.Detail)}
@@ -143,11 +144,11 @@ type ReleaseAnswer struct {
 
 // ReleaseResult is the outcome for one hold, and the answer to a forced release.
 type ReleaseResult struct {
-	// HoldID and PlaceID are those of the request, see RenewResult.
+	// HoldID and PlaceID are the IDs of the request, see RenewResult.
 	HoldID  driver.HoldID  `json:"holdId,omitzero"`
 	PlaceID driver.PlaceID `json:"placeId,omitzero"`
 	Outcome Outcome        `json:"outcome"`
-	Found   bool           `json:"found"` // the hold was there
+	Found   bool           `json:"found"` // the hold existed
 	Remains bool           `json:"remains,omitzero"`
 	Detail  string         `json:"detail,omitempty"`
 }
@@ -163,7 +164,7 @@ func ReleaseResultOf(item Release, r driver.ReleaseResult) ReleaseResult {
 	return of
 }
 
-// Driver returns what the store answered.
+// Driver returns the answer of the store.
 func (r ReleaseResult) Driver() driver.ReleaseResult {
 	if r.Outcome != Released {
 		return driver.ReleaseResult{Err: r.Outcome.err(r.Detail)}
@@ -175,20 +176,20 @@ func (r ReleaseResult) Driver() driver.ReleaseResult {
 type SweepRequest struct {
 	// IdleMs is DefaultIdleMs if it is left out.
 	IdleMs *Millis `json:"idleMs,omitempty"`
-	Most   int     `json:"most,omitzero"` // 0: no bound
+	Most   int     `json:"most,omitzero"` // 0: no limit
 }
 
-// SweepAnswer is what a sweep removed.
+// SweepAnswer says what a sweep removed.
 type SweepAnswer struct {
 	Holds   int  `json:"holds"`
 	Records int  `json:"records"`
 	More    bool `json:"more"`
 }
 
-// DefaultIdleMs is a day: what the command and Clients sweep by.
+// DefaultIdleMs is a day, as in sweeps by the command and by Clients.
 const DefaultIdleMs Millis = 24 * 60 * 60 * 1000
 
-// Driver returns the request of the store.
+// Driver returns the request for the store.
 func (r SweepRequest) Driver() driver.SweepRequest {
 	idle := DefaultIdleMs
 	if r.IdleMs != nil {
@@ -197,8 +198,8 @@ func (r SweepRequest) Driver() driver.SweepRequest {
 	return driver.SweepRequest{Idle: min(idle.Duration(), driver.MaxTTL), Most: r.Most}
 }
 
-// SweepRequestOf returns the body that says q. The store gets whole milliseconds, and
-// deletes nothing earlier than it was asked to.
+// SweepRequestOf returns the body for q. Durations are whole milliseconds, rounded so
+// that the store deletes nothing too early.
 func SweepRequestOf(q driver.SweepRequest) SweepRequest {
 	idle := MillisUp(min(q.Idle, driver.MaxTTL))
 	return SweepRequest{IdleMs: &idle, Most: q.Most}

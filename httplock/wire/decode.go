@@ -17,16 +17,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ErrTooMany says that an array has more items than it may: its struct's field says how
-// many, in the tag most. It is found before they take memory.
+// ErrTooMany means that an array has more items than the tag most of its field allows. It
+// is found before the items take memory.
 var ErrTooMany = errors.New("too many items")
 
-// Decode reads the body of a request into v, a pointer to a struct of this package. Unlike
-// json.Unmarshal it refuses members that v does not have, that come twice, that are written
-// in other case, or that are null but for those that say unknown or none by it; text that is not UTF-8, and anything behind the value.
-// It takes an integer however it is written: 30000.0 is one in JSON Schema, and some
-// languages write so what they have computed. No digit of it is lost.
-// Its error is driver.ErrInvalid and says where the body is wrong; it may be ErrTooMany, too.
+// Decode reads the body of a request into v, a pointer to a struct of this package.
+// Unlike json.Unmarshal it refuses members that v does not have, that occur twice, that
+// differ in case, or that are null unless null means unknown or none there. It also
+// refuses text that is not UTF-8, and anything after the value. It accepts an integer in
+// any notation: 30000.0 is an integer in JSON Schema, and some languages write computed
+// numbers like that. No digit is lost. Its error is driver.ErrInvalid and says where the
+// body is wrong; it may also be ErrTooMany.
 func Decode(body []byte, v any) error {
 	if !utf8.Valid(body) {
 		return fmt.Errorf("%w: the body is not UTF-8", driver.ErrInvalid)
@@ -50,13 +51,13 @@ func Decode(body []byte, v any) error {
 	return nil
 }
 
-// explain says what is wrong without what only Go programmers understand.
+// explain describes the error without terms that only Go programmers understand.
 func explain(err error, text []byte) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err.Error()
 	}
-	member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // the rest has names of Go
+	member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // the rest has Go names
 	hint := ""
 	if strings.HasPrefix(wrong.Value, "number ") && wrong.Type != nil && isInteger(wrong.Type.Kind()) {
 		hint = ": it takes a whole number of 64 bits"
@@ -64,7 +65,7 @@ func explain(err error, text []byte) string {
 	return fmt.Sprintf("member %q cannot be a %.100s%s (%s)", member, wrong.Value, hint, positionIn(text, wrong.Offset))
 }
 
-// positionIn says for people where something is. A text of one line has no use for its number.
+// positionIn describes a position in the text. It names no line if there is only one.
 func positionIn(text []byte, offset int64) string {
 	if before := bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n")); before > 0 {
 		return fmt.Sprintf("line %d", before+1)
@@ -72,17 +73,17 @@ func positionIn(text []byte, offset int64) string {
 	return fmt.Sprintf("byte %d", offset)
 }
 
-// checker walks through a value as the type that it is to become.
+// checker walks through a value and compares it with the type into which it is decoded.
 type checker struct {
 	d    *json.Decoder
 	body []byte
-	// rest is where in the body begins what was not yet copied to fixed, which is the body
-	// with its integers as json.Unmarshal takes them.
+	// rest is the offset of the part of the body that is not yet copied to fixed. fixed
+	// is the body with its integers in the form that json.Unmarshal accepts.
 	rest  int64
 	fixed []byte
 }
 
-// position says where the token begins that follows the offset of the decoder.
+// position describes the position of the next token after an offset of the decoder.
 func (c *checker) position(at int64) string {
 	rest := c.body[at:]
 	return positionIn(c.body, at+int64(len(rest)-len(bytes.TrimLeft(rest, " \t\r\n,:"))))
@@ -92,7 +93,8 @@ func (c *checker) incomplete(where string, err error) error {
 	return fmt.Errorf("%w: %s is not complete JSON: %v (%s)", driver.ErrInvalid, where, err, c.position(c.d.InputOffset()))
 }
 
-// value checks a value. most is how many items an array has at most, 0 for any number.
+// value checks a value. most is the largest number of items of an array, 0 for any
+// number.
 func (c *checker) value(t reflect.Type, where string, most int) error {
 	token, err := c.d.Token()
 	if err != nil {
@@ -177,10 +179,10 @@ func isInteger(k reflect.Kind) bool {
 	return k == reflect.Int || k == reflect.Int64 || k == reflect.Uint64
 }
 
-// integer notes how json.Unmarshal takes the integer that was just read. What is no integer
-// stays, and is refused then.
+// integer rewrites the integer just read for json.Unmarshal. Anything that is not an
+// integer stays, and is refused later.
 func (c *checker) integer(text string) {
-	const longest = 64 // far more than any integer needs, and what is quickly computed
+	const longest = 64 // far more than any integer needs, and quickly computed
 	if !strings.ContainsAny(text, ".eE") && text != "-0" || len(text) > longest {
 		return
 	}
@@ -207,7 +209,7 @@ func (c *checker) plain() []byte {
 	return append(c.fixed, c.body[c.rest:]...)
 }
 
-// memberOf returns the field of the member of the struct, or of one that it embeds.
+// memberOf returns the field of a member, also of an embedded struct.
 func memberOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -222,13 +224,14 @@ func memberOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// nameOf returns the name of the member.
+// nameOf returns the name of the field's member.
 func nameOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
 
-// instead says what there is in the place of a member that the struct does not have.
+// instead says where a member belongs that the struct lacks, or lists the struct's
+// members.
 func instead(t reflect.Type, name string) string {
 	var members []string
 	for _, f := range reflect.VisibleFields(t) {
@@ -244,8 +247,8 @@ func instead(t reflect.Type, name string) string {
 	return "it has: " + strings.Join(members, ", ")
 }
 
-// loneSurrogate returns where the text has an escape \uD800 to \uDFFF that is not half of a
-// pair, or -1: json.Unmarshal makes another character of it, and so another name.
+// loneSurrogate returns the position of an escape \uD800 to \uDFFF that is not half of a
+// pair, or -1. json.Unmarshal turns it into another character, and so into another name.
 func loneSurrogate(text []byte) int {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {
@@ -264,7 +267,7 @@ func loneSurrogate(text []byte) int {
 	return -1
 }
 
-// escaped returns the number of an escape \uXXXX at the beginning of the text, or -1.
+// escaped returns the number of the escape \uXXXX at the beginning of the text, or -1.
 func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1

@@ -1,30 +1,31 @@
-// Package wire is version 1 of the HTTP API of `holdfast serve` in Go types: what requests
-// and answers say in JSON, and how strictly they are read. The server and package httplock
+// Package wire is version 1 of the HTTP API of `holdfast serve` in Go types: the JSON of
+// requests and answers, and how strictly they are read. The server and package httplock
 // share it. It sends nothing and decides nothing.
 //
-// Names are those that the command prints with --json. A duration is an integer of
-// milliseconds, see Millis; a token is a number below 2^53. A member may be added to an
-// answer, none is changed: readers of answers ignore what they do not know. Requests are
-// read strictly instead, see Decode: a typo in "limit" is a semaphore without one.
+// Names are the same as in the command's --json output. A duration is an integer of
+// milliseconds, see Millis; a token is a number below 2^53. Members may be added to
+// answers but never change: readers of answers ignore unknown members. Requests are read
+// strictly, see Decode: with a typo in "limit", a semaphore would have no limit.
 //
 // # Definite answers
 //
 // Between a caller and the server there may be proxies, firewalls and portals that answer
-// by themselves. So an answer is definite only if it is complete and as this package writes
-// it: JSON with status 200, or a Refusal of a kind of this package, each with the header
-// StoreHeader. Anything else, whatever its status, says that the outcome is unknown.
+// by themselves. So an answer is definite only if it is complete and as this package
+// writes it: JSON with status 200, or a Refusal of a kind of this package, each with the
+// header StoreHeader. Any other answer, whatever its status, means that the outcome is
+// unknown.
 package wire
 
 import "time"
 
 // Headers of requests and answers.
 const (
-	// StoreHeader is in every answer: the ID of the store of locks behind the server. Two
-	// servers with different ones exclude nobody from each other.
+	// StoreHeader is in every answer: the ID of the store of locks behind the server.
+	// Locks of servers with different IDs do not exclude one another.
 	StoreHeader = "Holdfast-Store"
-	// TimeoutHeader is how many milliseconds the caller waits for the answer, from when the
-	// server has received the request. What the server has not sent to the store by then,
-	// it does not send.
+	// TimeoutHeader is how many milliseconds the caller waits for the answer, from when
+	// the server has received the request. After that time, the server sends nothing more
+	// to the store for this request.
 	TimeoutHeader = "Holdfast-Timeout-Ms"
 )
 
@@ -52,18 +53,19 @@ const (
 
 // Limits of requests.
 const (
-	// MaxBody is how many bytes a request has at most.
+	// MaxBody is the largest number of bytes in a request.
 	MaxBody = 16 << 20
-	// MaxBatch is how many holds a renewal or a release has at most.
+	// MaxBatch is the largest number of holds in a renewal or a release.
 	MaxBatch = 1000
-	// MaxList is how many entries an answer in plain JSON has at most. A stream has no limit.
+	// MaxList is the largest number of entries in an answer in plain JSON. A stream has
+	// no limit.
 	MaxList = 10_000
-	// DefaultList is how many it has unless the request says otherwise.
+	// DefaultList is that number unless the request sets it.
 	DefaultList = 1000
 )
 
-// KeepAlive is the time between two comments in a stream of events. A stream that was silent
-// for WatchSilence is broken.
+// KeepAlive is the time between two comments in a stream of events. A stream that is
+// silent for WatchSilence is broken.
 const (
 	KeepAlive    = 15 * time.Second
 	WatchSilence = 40 * time.Second

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Hold is a hold in a list or in a refusal. Callers who may not see all of a hold get less of
-// it: members are left out, and names are empty.
+// Hold is a hold in a list or in a refusal. Callers who may not see all of a hold get
+// only parts: members are left out, and names are empty.
 type Hold struct {
 	Resource string        `json:"resource"`
 	LockID   string        `json:"lockId,omitempty"`
@@ -15,17 +15,17 @@ type Hold struct {
 	// Ref is RefOf the hold ID.
 	Ref     string      `json:"ref,omitempty"`
 	Mode    driver.Mode `json:"mode"`
-	Limit   *int        `json:"limit"` // null for an exclusive hold, or if it is not known
+	Limit   *int        `json:"limit"` // null for an exclusive hold, or if unknown
 	Owner   string      `json:"owner"`
 	Host    string      `json:"host"`
 	Comment string      `json:"comment"`
 	Token   uint64      `json:"token,omitzero"`
-	// TTLMs is the time left: -1 without an end, null if the store cannot tell.
+	// TTLMs is the time left: -1 for no end, null if the store cannot tell.
 	TTLMs           *Millis    `json:"ttlMs"`
 	CreatedAt       *time.Time `json:"createdAt"`
 	RenewedAt       *time.Time `json:"renewedAt"`
 	AgeMs           *Millis    `json:"ageMs"`        // since CreatedAt, null if the store cannot tell
-	RenewedAgoMs    *Millis    `json:"renewedAgoMs"` // since RenewedAt, as AgeMs
+	RenewedAgoMs    *Millis    `json:"renewedAgoMs"` // since RenewedAt, like AgeMs
 	TakeoverDelayMs Millis     `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
 }
@@ -41,7 +41,7 @@ func HoldOf(s driver.Status) Hold {
 	}
 }
 
-// Driver returns the hold as the store sees it.
+// Driver returns the hold as the store returned it.
 func (h Hold) Driver() driver.Status {
 	return driver.Status{
 		Resource: h.Resource, LockID: h.LockID, HoldID: h.HoldID, Mode: h.Mode, Limit: limit(h.Mode, h.Limit),
@@ -51,22 +51,23 @@ func (h Hold) Driver() driver.Status {
 	}
 }
 
-// Waiter is a place in a queue, in a list or in a refusal. As of a Hold, callers may get less.
+// Waiter is a place in a queue, in a list or in a refusal. As with a Hold, callers may
+// get only parts.
 type Waiter struct {
 	Resource string      `json:"resource"`
 	LockID   string      `json:"lockId,omitempty"`
 	Mode     driver.Mode `json:"mode"`
-	Limit    *int        `json:"limit"` // as that of a hold
+	Limit    *int        `json:"limit"` // as for a hold
 	Owner    string      `json:"owner"`
 	Host     string      `json:"host"`
 	Fair     bool        `json:"fair"`
-	// Before is how many live places were before it, fair or not.
+	// Before is the number of live places before it, fair or not.
 	Before     int        `json:"before"`
 	Since      *time.Time `json:"since"`
 	Asked      *time.Time `json:"asked"`
 	AgeMs      *Millis    `json:"ageMs"`      // since Since, null if the store cannot tell
-	AskedAgoMs *Millis    `json:"askedAgoMs"` // since Asked, as AgeMs
-	LeftMs     *Millis    `json:"leftMs"`     // how long the place is kept
+	AskedAgoMs *Millis    `json:"askedAgoMs"` // since Asked, like AgeMs
+	LeftMs     *Millis    `json:"leftMs"`     // how long the place will be kept
 }
 
 // WaiterOf returns the place for JSON.
@@ -79,7 +80,7 @@ func WaiterOf(p driver.Place) Waiter {
 	}
 }
 
-// Driver returns the place as the store sees it.
+// Driver returns the place as the store returned it.
 func (w Waiter) Driver() driver.Place {
 	return driver.Place{
 		Resource: w.Resource, LockID: w.LockID, Mode: w.Mode, Limit: limit(w.Mode, w.Limit),
@@ -91,7 +92,7 @@ func (w Waiter) Driver() driver.Place {
 // HoldList is a list of holds in plain JSON.
 type HoldList struct {
 	Holds []Hold `json:"holds"`
-	// Truncated: there are more.
+	// Truncated means that there are more holds.
 	Truncated bool `json:"truncated"`
 }
 
@@ -101,20 +102,20 @@ type WaiterList struct {
 	Truncated bool     `json:"truncated"`
 }
 
-// End is the last line of a stream of entries: a stream without it has failed, and is never
-// a short list. It has one of the members.
+// End is the last line of a stream of entries. A stream without it has failed; it is not
+// a short list. End has one of its members.
 type End struct {
 	End   *Count   `json:"end,omitempty"`
 	Error *Refusal `json:"error,omitempty"`
 }
 
-// Count is how many entries came before.
+// Count is the number of entries before the end.
 type Count struct {
 	Count int `json:"count"`
 }
 
-// LimitOf returns the limit of a hold for JSON: null if it is exclusive, or if the limit is not
-// known.
+// LimitOf returns the limit of a hold for JSON: null if it is exclusive, or if the limit
+// is unknown.
 func LimitOf(mode driver.Mode, limit int) *int {
 	if mode != driver.Shared || limit == driver.LimitUnknown {
 		return nil
@@ -147,8 +148,8 @@ func at(t *time.Time) time.Time {
 	return *t
 }
 
-// seen returns what the store's clock was when something that began then had that age. It
-// lacks the fraction of a millisecond.
+// seen returns the time of the store's clock at which something that began at began had
+// the given age. It lacks the fraction of a millisecond.
 func seen(began *time.Time, age *Millis) time.Time {
 	if began == nil || age == nil || *age < 0 {
 		return time.Time{}

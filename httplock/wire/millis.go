@@ -15,7 +15,7 @@ const Forever Millis = -1
 
 const maxMillis = Millis(driver.MaxTTL / time.Millisecond)
 
-// Duration returns the duration. What is out of range becomes one that is not valid.
+// Duration returns the duration. A value out of range becomes an invalid duration.
 func (m Millis) Duration() time.Duration {
 	switch {
 	case m == Forever:
@@ -28,7 +28,7 @@ func (m Millis) Duration() time.Duration {
 	return time.Duration(m) * time.Millisecond
 }
 
-// MillisOf returns whole milliseconds, rounded down: what a holder is told it has left.
+// MillisOf returns whole milliseconds, rounded down, for the time that a holder has left.
 func MillisOf(d time.Duration) Millis {
 	if d == driver.Forever {
 		return Forever
@@ -36,7 +36,7 @@ func MillisOf(d time.Duration) Millis {
 	return Millis(max(d, 0) / time.Millisecond)
 }
 
-// MillisUp is MillisOf, but rounds up: how long others have to wait.
+// MillisUp is like MillisOf, but rounds up, for the time that others have to wait.
 func MillisUp(d time.Duration) Millis {
 	m := MillisOf(d)
 	if m != Forever && m.Duration() < d {

@@ -7,8 +7,9 @@ import (
 	"regexp"
 )
 
-// What is printed or logged has no hold ID, see driver/print.go, and no ID of a place, which
-// may be that of the hold to be: a wait has both in one. A Renewal, a Release and a ForceRequest print their Ref.
+// Printed and logged values have no hold IDs, see driver/print.go, and no IDs of places,
+// which may also be IDs of future holds: a wait uses one ID for both. A Renewal, a
+// Release and a ForceRequest print their Ref.
 
 var ids = regexp.MustCompile(`"(holdId|placeId)":"[^"]*"`)
 
@@ -16,7 +17,7 @@ var ids = regexp.MustCompile(`"(holdId|placeId)":"[^"]*"`)
 func shown(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return err.Error() // a time in the year 10000, say
+		return err.Error() // for example a time in the year 10000
 	}
 	return ids.ReplaceAllString(string(text), `"$1":"xxxxx"`)
 }

@@ -13,25 +13,24 @@ import (
 // Kind is the type of a Refusal, without its prefix.
 type Kind string
 
-// The kinds of refusals. Of all of them but KindUnknown the caller knows that the request
-// was not applied.
+// The kinds of refusals. Except for KindUnknown, the request was certainly not applied.
 const (
 	KindInvalid     Kind = "invalid"         // 400
-	KindAnonymous   Kind = "unauthenticated" // 401: no token or certificate, or one that is not known
+	KindAnonymous   Kind = "unauthenticated" // 401: no token or certificate, or an unknown one
 	KindDenied      Kind = "denied"          // 403
-	KindNotFound    Kind = "not-found"       // 404: no such path
+	KindNotFound    Kind = "not-found"       // 404: unknown path
 	KindMethod      Kind = "method"          // 405
 	KindHeld        Kind = "held"            // 409
 	KindTooLarge    Kind = "too-large"       // 413
 	KindMediaType   Kind = "media-type"      // 415
-	KindMisdirected Kind = "misdirected"     // 421: the server does not have that name
+	KindMisdirected Kind = "misdirected"     // 421: not a name of this server
 	KindDamaged     Kind = "damaged"         // 422
 	KindBusy        Kind = "busy"            // 429
 	KindUnusable    Kind = "unusable"        // 500
 	KindUnsupported Kind = "unsupported"     // 501
 	KindUnknown     Kind = "unknown"         // 503: the request may be applied, now or later
-	KindDraining    Kind = "draining"        // 503: the server ends, and did not apply the request
-	typePrefix           = "urn:holdfast:"   // of Refusal.Type
+	KindDraining    Kind = "draining"        // 503: the server shuts down, and did not apply the request
+	typePrefix           = "urn:holdfast:"   // prefix of Refusal.Type
 	maxHolders           = 100               // in a refusal
 )
 
@@ -59,37 +58,37 @@ func Kinds() map[Kind]int { return maps.Clone(statuses) }
 // Refusal is an answer that is not a success: a problem of RFC 9457 with the media type
 // ProblemJSON.
 type Refusal struct {
-	Type   string `json:"type"` // the kind, with a prefix
+	Type   string `json:"type"` // the kind with its prefix
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail is for people.
+	// Detail is a text for people.
 	Detail string `json:"detail"`
 	// RetryAfterMs is when another attempt may succeed: for a resource that is held, when
-	// the holds that are in the way end unless they are renewed, -1 if they have no end. It
-	// is absent if that is not known.
+	// the holds in the way end unless they are renewed, -1 if they have no end. It is
+	// absent if that is unknown.
 	RetryAfterMs *Millis `json:"retryAfterMs,omitempty"`
-	// Held describes why the resource is held.
+	// Held is set if the resource is held.
 	*Held
 }
 
-// Held are the members of a refusal because the resource is held.
+// Held has the members of a refusal because the resource is held.
 type Held struct {
 	Resource string `json:"resource"`
-	// HoldID is that of the request, if it had one, see RenewResult.
+	// HoldID is the hold ID of the request, if it had one, see RenewResult.
 	HoldID driver.HoldID `json:"holdId,omitzero"`
-	// Holders are the holds of the resource, the first 100 of them.
+	// Holders are the first 100 holds of the resource.
 	Holders []Hold `json:"holders"`
-	// Position is how the caller stands in the queue, 1 if it is next. It is null if the
-	// caller has no place.
+	// Position is the position of the caller in the queue, 1 if it is next. It is null if
+	// the caller has no place.
 	Position *int `json:"position"`
-	// Waiters is how many places the queue has.
+	// Waiters is the number of places in the queue.
 	Waiters int `json:"waiters"`
-	// Ahead are the first of those that are served before the caller.
+	// Ahead are the first places that are served before the caller.
 	Ahead        []Waiter `json:"ahead"`
 	BySelf       bool     `json:"bySelf"` // the lock ID of the request has the hold
 	LimitDiffers bool     `json:"limitDiffers"`
-	// WaitMs is how long the server was ready to wait, which may be less than it was asked
-	// to.
+	// WaitMs is how long the server was willing to wait, which may be less than
+	// requested.
 	WaitMs Millis `json:"waitMs"`
 }
 
@@ -99,7 +98,7 @@ func NewRefusal(kind Kind, detail string) Refusal {
 	return Refusal{Type: typePrefix + string(kind), Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// HeldRefusal returns the refusal that says e.
+// HeldRefusal returns the refusal for e.
 func HeldRefusal(e *driver.HeldError) Refusal {
 	r := NewRefusal(KindHeld, e.Error())
 	r.RetryAfterMs = known(e.RetryAfter, MillisUp)
@@ -119,8 +118,8 @@ func HeldRefusal(e *driver.HeldError) Refusal {
 	return r
 }
 
-// Kind returns the kind, or "" if the refusal is not one of this package: then somebody
-// else has written it.
+// Kind returns the kind, or "" if the refusal is not one of this package, so that
+// somebody else wrote it.
 func (r Refusal) Kind() Kind {
 	text, ours := strings.CutPrefix(r.Type, typePrefix)
 	kind := Kind(text)
@@ -130,7 +129,7 @@ func (r Refusal) Kind() Kind {
 	return kind
 }
 
-// HeldError returns what a refusal of KindHeld says, or nil if it lacks that.
+// HeldError returns the error in a refusal of KindHeld, or nil if the refusal lacks it.
 func (r Refusal) HeldError() *driver.HeldError {
 	if r.Held == nil || r.Resource == "" {
 		return nil
@@ -151,7 +150,7 @@ func (r Refusal) HeldError() *driver.HeldError {
 	return e
 }
 
-// named are the errors of package driver and what they are on the wire.
+// named maps the errors of package driver to their form on the wire.
 var named = []struct {
 	err     error
 	kind    Kind
@@ -165,7 +164,7 @@ var named = []struct {
 	{driver.ErrUnsupported, KindUnsupported, Unsupported},
 }
 
-// KindOf returns the kind of a store's error. What is not a named error is unknown.
+// KindOf returns the kind of a store's error. Errors without a name are KindUnknown.
 func KindOf(err error) Kind {
 	for _, n := range named {
 		if n.kind != "" && errors.Is(err, n.err) {
@@ -175,7 +174,7 @@ func KindOf(err error) Kind {
 	return KindUnknown
 }
 
-// OutcomeOf returns the outcome of an item with that error.
+// OutcomeOf returns the outcome of an item with this error.
 func OutcomeOf(err error) Outcome {
 	for _, n := range named {
 		if n.outcome != "" && errors.Is(err, n.err) {
@@ -185,22 +184,23 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// ErrDenied says that the caller does not have a right. The errors that wrap it are
-// driver.ErrUnusable, too: somebody has to grant it.
+// ErrDenied means that the caller lacks a right. Errors that wrap it are
+// driver.ErrUnusable, too, because somebody has to grant the right.
 var ErrDenied = errors.New("the caller does not have the right")
 
-// denied is an error that wraps ErrDenied without its text: the server says more.
+// denied is an error that wraps ErrDenied without its text: the server's text says more.
 type denied struct{ error }
 
 func (d denied) Unwrap() []error { return []error{d.error, ErrDenied} }
 
-// refuses is the error of what somebody has to change before it can be done.
+// refuses returns the error of a request that is impossible until somebody changes
+// something.
 func refuses(detail string) error {
 	return fmt.Errorf("%w: the server refuses: %s", driver.ErrUnusable, detail)
 }
 
-// err returns the error of an item that was not applied. That of a right that the caller
-// does not have is ErrDenied.
+// err returns the error of an item that was not applied. It is ErrDenied if the caller
+// lacks a right.
 func (o Outcome) err(detail string) error {
 	if o == Denied {
 		return denied{refuses(detail)}
@@ -213,8 +213,9 @@ func (o Outcome) err(detail string) error {
 	return fmt.Errorf("the server does not know the outcome: %s", detail)
 }
 
-// Err returns the error of package driver that the refusal stands for. A kind that is
-// unknown, or not of this package, is an error without a name: the outcome is unknown.
+// Err returns the error of package driver that the refusal stands for. For KindUnknown
+// and for kinds that this package does not know, the error has no name: the outcome is
+// unknown.
 func (r Refusal) Err() error {
 	switch kind := r.Kind(); kind {
 	case KindHeld:
@@ -225,7 +226,7 @@ func (r Refusal) Err() error {
 		return Invalid.err(r.Detail)
 	case KindAnonymous, KindMisdirected, KindUnusable:
 		return refuses(r.Detail)
-	case KindInvalid, KindDenied, KindDamaged, KindUnsupported: // an item may have these outcomes, too
+	case KindInvalid, KindDenied, KindDamaged, KindUnsupported: // items may have these outcomes, too
 		return Outcome(kind).err(r.Detail)
 	}
 	return fmt.Errorf("the server answered %d: %s", r.Status, r.Detail)

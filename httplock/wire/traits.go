@@ -2,8 +2,8 @@ package wire
 
 import "github.com/holdfast-go/holdfast/driver"
 
-// Traits are those of the store behind the server, as the command writes them, and the
-// limits of the server.
+// Traits are the traits of the store behind the server, as the command prints them, and
+// the limits of the server.
 type Traits struct {
 	Name        string `json:"name"`
 	Reach       string `json:"reach"`
@@ -15,7 +15,7 @@ type Traits struct {
 	Sweeps      bool   `json:"sweeps"`
 	Fencing     string `json:"fencing"`
 	Failover    string `json:"failover"`
-	// MaxWaitMs is how long the server waits for a lock at most.
+	// MaxWaitMs is the longest time that the server waits for a lock.
 	MaxWaitMs Millis `json:"maxWaitMs"`
 }
 
