@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// body is that of a request, and fails as soon as the request is overtaken: what comes
-// later is not for the service.
+// body is the body of a request. Reading fails as soon as the request is overtaken: the
+// service must not get data that arrives later.
 type body struct {
 	io.ReadCloser
 	visit *visit
@@ -24,7 +24,7 @@ func (b body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close reads, too: that of net/http reads the rest of the body.
+// Close is treated as a read, because that of net/http reads the rest of the body.
 func (b body) Close() error {
 	if b.visit.beginRead() {
 		defer b.visit.endRead(true)
@@ -34,7 +34,7 @@ func (b body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// beginRead reports whether the service may read. It then does so until endRead.
+// beginRead reports whether the service may read. If so, it reads until endRead.
 func (v *visit) beginRead() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -45,7 +45,7 @@ func (v *visit) beginRead() bool {
 	return true
 }
 
-// failRest makes what Close reads fail.
+// failRest makes the reads inside Close fail.
 func (v *visit) failRest() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -55,7 +55,8 @@ func (v *visit) failRest() {
 	}
 }
 
-// endRead reports whether the service may get what was read. all: there is no more.
+// endRead reports whether the service may get the data that was read. all means that
+// there is no more.
 func (v *visit) endRead(all bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -11,23 +11,23 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// errOvertaken ends the context of a request when one with a newer token came.
+// errOvertaken ends the context of a request when a request with a newer token arrives.
 var errOvertaken = fmt.Errorf("httpfence: %w: a request with a newer token has come", holdfast.ErrStale)
 
-// gate has the requests that this process serves, so that those of an earlier holder
-// have ended before the first one of a later holder gets to the service.
+// gate has the requests that this process serves. The requests of earlier holders end
+// before the first request of a later holder reaches the service.
 //
-// Each request enters before it compares its token with the newest, and looks for older
-// ones after its own token is the newest. So of two requests, either the newer one finds
-// the older one here, or the older one finds the newer token and is refused.
+// Each request enters before it compares its token with the newest one, and looks for
+// older requests after its own token is the newest. So of two requests, either the newer
+// one finds the older one here, or the older one finds the newer token and is refused.
 type gate struct {
 	patience time.Duration
 	logger   *slog.Logger
 	mu       sync.Mutex
-	inside   map[string]map[*visit]struct{} // by resource; no entry without a request
+	inside   map[string]map[*visit]struct{} // by resource; no entry without requests
 }
 
-// enter registers a request, until leave.
+// enter registers a request until leave is called.
 func (g *gate) enter(ctx context.Context, w http.ResponseWriter, r *http.Request, t Token) *visit {
 	v := newVisit(ctx, w, r, t)
 	g.mu.Lock()
@@ -49,8 +49,8 @@ func (g *gate) leave(v *visit) {
 	v.leave()
 }
 
-// clear ends all requests with older tokens, and returns when they are over. It fails if
-// the request itself ends before, and is then not to be served.
+// clear ends all requests with older tokens, and returns when they are over. It returns
+// an error if the request itself ends first, which must then not be served.
 func (g *gate) clear(v *visit) error {
 	for _, older := range g.endOlder(v) {
 		select {

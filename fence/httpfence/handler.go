@@ -14,45 +14,45 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// Options say what a Handler protects. The first three must be set.
+// Options say what a Handler protects. Resource, Newest and Trust are required.
 type Options struct {
 	// Resource returns the resource whose lock protects what the request reads or
-	// changes, from the request's path, say. It must not take the client's word for it
-	// where the service does not. An empty or invalid name is answered with 400.
+	// changes, for example from the request's path. It must not trust the client where
+	// the service does not. An empty or invalid name is answered with 400.
 	Resource func(*http.Request) string
-	// Newest keeps the newest tokens: a *Memory, a *Table, or another.
+	// Newest keeps the newest tokens: a *Memory, a *Table, or an implementation of your
+	// own.
 	Newest Newest
 	// Trust decides whether a token that is larger than the newest one seen may become
-	// the newest. It is asked before that, and not for tokens that are not larger.
-	// Held asks the store of the locks. If all requests come from callers that are
-	// authenticated and trusted to send nothing but tokens of their own, it may return
-	// nil.
+	// the newest. It is called only for such tokens, and before they are registered. Held
+	// asks the store of the locks. If all callers are authenticated and trusted to send
+	// only their own tokens, Trust may return nil.
 	//
 	// Its error is holdfast.ErrStale if the token's hold has ended (412), ErrUntrusted if
-	// the caller may not do that (403), and any other one if it is not known (503, or 500
-	// for those of package holdfast that last).
+	// the caller may not do that (403), and any other error if the answer is unknown
+	// (503, or 500 for the lasting errors of package holdfast).
 	Trust func(*http.Request, Token) error
 	// Patience is how long the first requests of a new holder wait until the service has
-	// ended those of earlier holders, whose contexts have ended. What takes longer then
-	// goes on beside them. Default: 5 s.
+	// ended the requests of earlier holders, whose contexts have ended. Requests that
+	// take longer then go on beside the new ones. Default: 5 s.
 	Patience time.Duration
-	// Logger gets the errors that are answered with 500 or 503, and a warning of each
+	// Logger gets the errors that are answered with 500 or 503, and a warning for each
 	// request that waited for Patience. Default: none.
 	Logger *slog.Logger
 }
 
 const defaultPatience = 5 * time.Second
 
-// Handler lets requests through to a service that have a token which is not stale.
+// Handler lets requests through to a service unless their tokens are stale or missing.
 type Handler struct {
 	next http.Handler
 	opts Options
 	gate gate
 }
 
-// New returns a Handler in front of next. Two Handlers of one resource must be in front
-// of different data, or the tokens and requests of the one are unknown to the other. The
-// error is holdfast.ErrInvalid if an option is missing.
+// New returns a Handler in front of next. Two Handlers for one resource must be in front
+// of different data, because neither knows the tokens and requests of the other. The
+// error is holdfast.ErrInvalid if a required option is missing.
 func New(next http.Handler, opts *Options) (*Handler, error) {
 	switch {
 	case next == nil:
@@ -71,12 +71,12 @@ func New(next http.Handler, opts *Options) (*Handler, error) {
 
 func invalid(what string) error { return fmt.Errorf("httpfence: %w: %s", holdfast.ErrInvalid, what) }
 
-// ServeHTTP calls the service if the token of the request is the newest one, or becomes
-// it. The context of the request then has the token (TokenOf), and ends when a request
-// with a newer one comes; its cause is holdfast.ErrStale. If the service then returns
-// without having begun an answer, ServeHTTP refuses the request, with 412.
+// ServeHTTP calls the service if the token of the request is or becomes the newest one.
+// The context of the request then has the token (TokenOf), and ends when a request with a
+// newer token arrives; its cause is holdfast.ErrStale. If the service then returns
+// without having begun an answer, ServeHTTP refuses the request with 412.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Add("Vary", Header) // what one holder reads is not for the next
+	w.Header().Add("Vary", Header) // the next holder must not get what this one reads
 	t, err := h.tokenOf(r)
 	if err != nil {
 		Refuse(w, err)
@@ -87,9 +87,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(v.ctx)
 	if err := h.admit(r, v); err != nil {
 		if v.overtaken() {
-			err = errOvertaken // and not what it did to the query that was under way
+			err = errOvertaken // and not its effect on a running query
 		} else if v.ctx.Err() != nil {
-			err = foreign.Error(v.ctx, err) // the cause of the request's own ctx is no answer
+			err = foreign.Error(v.ctx, err) // the cause of the request's own ctx is not an answer
 		}
 		h.log(r, t, err)
 		Refuse(w, err)
@@ -105,12 +105,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errUnanswered: the service was overtaken and returned without an answer.
+// errUnanswered means that the service was overtaken and returned without an answer.
 var errUnanswered = &refusal{
 	staleKind, "a request with a newer fencing token came while this one was served: what it asks for may have been done or not", errOvertaken,
 }
 
-// tokenOf returns the token of the request, with the resource that it must be of.
+// tokenOf returns the token of the request, with the resource that it must belong to.
 func (h *Handler) tokenOf(r *http.Request) (Token, error) {
 	resource := h.opts.Resource(r)
 	if err := driver.ValidResource(resource); err != nil {
@@ -162,5 +162,5 @@ func (h *Handler) log(r *http.Request, t Token, err error) {
 	h.opts.Logger.ErrorContext(r.Context(), "httpfence: token could not be checked", "resource", t.Resource, "token", t.Value, "error", err)
 }
 
-// Format implements fmt.Formatter. It prints no more than what it is.
+// Format implements fmt.Formatter. It prints only the name of the type.
 func (h *Handler) Format(f fmt.State, _ rune) { fmt.Fprint(f, "httpfence.Handler") }

@@ -9,24 +9,24 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Newest keeps the newest token of each resource. Its methods may be called
-// concurrently. It never forgets a token: the Handler would accept older ones.
+// Newest keeps the newest token of each resource. Its methods may be called concurrently.
+// It must never forget a token: otherwise the Handler accepts older ones.
 type Newest interface {
-	// Load returns the newest token of the resource, or 0 if there is none. It sees
-	// each Raise that has returned nil before.
+	// Load returns the newest token of the resource, or 0 if there is none. It sees each
+	// Raise that has returned nil before.
 	Load(ctx context.Context, resource string) (uint64, error)
 	// Raise makes token the newest one. The error is holdfast.ErrStale if there is a
-	// newer one, and nil if token is the newest already.
+	// newer one, and nil if token is already the newest.
 	Raise(ctx context.Context, resource string, token uint64) error
 }
 
 // Memory keeps the newest tokens in this process, and forgets them when it ends. So it
-// fences what goes through one process: with two instances of a service, each knows
-// only what came by itself. After a restart it accepts, once more, every token that
-// Options.Trust accepts: Held accepts only those of live holds.
+// fences only the requests through this process: with two instances of a service, each
+// knows only its own requests. After a restart it again accepts every token that
+// Options.Trust accepts, with Held the tokens of live holds.
 //
-// It keeps the name and the token of every resource that had a trusted request, and
-// drops none. Its zero value is empty and ready to use.
+// It keeps the name and the token of every resource that had a trusted request, and never
+// drops them. Its zero value is empty and ready to use.
 type Memory struct {
 	mu     sync.RWMutex
 	newest map[string]uint64
@@ -77,5 +77,5 @@ func stale(resource string, token, seen uint64) error {
 	return fmt.Errorf("httpfence: %w: token %d of %q has been seen, which is larger than %d", holdfast.ErrStale, seen, resource, token)
 }
 
-// Format implements fmt.Formatter. It prints no more than what it is.
+// Format implements fmt.Formatter. It prints only the name of the type.
 func (m *Memory) Format(f fmt.State, _ rune) { fmt.Fprint(f, "httpfence.Memory") }

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// RefusedHeader is the header of a response that says why a fence refused the request.
-// It sets the refusal apart from what the service itself answers with that status.
+// RefusedHeader is the header of a response that says why a fence refused the request. It
+// distinguishes the refusal from an answer of the service with the same status.
 const RefusedHeader = "Holdfast-Refused"
 
 // kind is a reason to refuse a request: the value of RefusedHeader.
@@ -24,8 +24,8 @@ const (
 	unknownKind   kind = "unknown"
 )
 
-// answers are what clients are told. A refusal as stale does not tell the newest token:
-// a client that knew it could send it.
+// answers has the texts for clients. A refusal as stale does not contain the newest
+// token: a client that knew it could send it.
 var answers = map[kind]struct {
 	status int
 	detail string
@@ -49,7 +49,8 @@ func (r *refusal) Error() string { return "httpfence: " + r.detail }
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// refusalOf returns what to tell about err. The texts of other errors stay here.
+// refusalOf returns what to tell the client about err. It hides the texts of other
+// errors.
 func refusalOf(err error) *refusal {
 	if r := (*refusal)(nil); errors.As(err, &r) {
 		return r
@@ -67,16 +68,16 @@ func refusalOf(err error) *refusal {
 	return &refusal{k, answers[k].detail, err}
 }
 
-// Refuse answers as a Handler does that refuses the request because of err: for a
-// service that checks the token once more, in the transaction of its write. For
-// holdfast.ErrStale the status is 412, and the client's Transport returns that error.
-// The client does not see the text of err.
+// Refuse answers like a Handler that refuses the request because of err. It is for a
+// service that checks the token again, in the transaction of its write. For
+// holdfast.ErrStale the status is 412, and the client's Transport returns that error. The
+// client does not see the text of err.
 func Refuse(w http.ResponseWriter, err error) {
 	r := refusalOf(err)
 	status := answers[r.kind].status
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
-		h.Del(name) // of the body that the service had in mind
+		h.Del(name) // of the body that the service had prepared
 	}
 	h.Set(RefusedHeader, string(r.kind))
 	h.Set("Content-Type", "application/problem+json")

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// response is the ResponseWriter of the service. It knows whether the service has begun to
-// answer: one that was overtaken and just returns would otherwise seem to have succeeded,
-// as net/http answers 200 for it.
+// response is the ResponseWriter of the service. It knows whether the service has begun
+// to answer. If an overtaken service just returns, net/http would answer 200, as if it
+// had succeeded.
 type response struct {
 	http.ResponseWriter
 	begun atomic.Bool
@@ -31,8 +31,8 @@ func (r *response) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// ReadFrom lets net/http send files without copying them. Without a byte to send it begins
-// no answer.
+// ReadFrom lets net/http send files without copying them. It begins an answer only if
+// there is a byte to send.
 func (r *response) ReadFrom(from io.Reader) (int64, error) {
 	n, err := io.Copy(r.ResponseWriter, from)
 	if n > 0 {
@@ -41,7 +41,7 @@ func (r *response) ReadFrom(from io.Reader) (int64, error) {
 	return n, err
 }
 
-// FlushError is for http.ResponseController, Flush for services that look for a
+// FlushError is for http.ResponseController, Flush for services that look for an
 // http.Flusher.
 func (r *response) FlushError() error {
 	err := http.NewResponseController(r.ResponseWriter).Flush()

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Schema makes the table that a Table needs, in PostgreSQL and SQLite. Run it once, by
-// Table.Create or among your own migrations.
+// Schema creates the table that a Table needs, in PostgreSQL and SQLite. Run it once, by
+// Table.Create or in your own migrations.
 const Schema = `CREATE TABLE IF NOT EXISTS holdfast_fences (resource text PRIMARY KEY, fence bigint NOT NULL)`
 
 const (
@@ -26,18 +26,18 @@ const (
 //
 // A token that the database forgets lets stale requests in. In PostgreSQL DB must be the
 // primary, and synchronous_commit must not be off; in SQLite set synchronous to FULL, and
-// a busy_timeout. Do not delete rows, and do not change them. pglock/fence.Row may
-// claim such a row in the service's own transaction: the column is that of all its rows.
+// a busy_timeout. Do not delete or change rows. pglock/fence.Row may claim such a row in
+// the service's own transaction: all its rows have the same column.
 //
-// Any isolation of transactions will do. Where it is repeatable read or serializable by
-// default, PostgreSQL makes all but one of several requests that bring a new token at once
-// fail, and the Table repeats them, if the error of the driver has a method SQLState, as
-// those of pgx and lib/pq have.
+// Any isolation level works. If the default is repeatable read or serializable, and
+// several requests bring a new token at once, PostgreSQL fails all but one. The Table
+// repeats them if the driver's error has a method SQLState, as the errors of pgx and
+// lib/pq have.
 type Table struct {
 	DB *sql.DB
 }
 
-// Create makes the table if it is not there.
+// Create creates the table if it is missing.
 func (t *Table) Create(ctx context.Context) error {
 	_, err := t.DB.ExecContext(ctx, Schema)
 	return err
@@ -61,8 +61,8 @@ func (t *Table) Load(ctx context.Context, resource string) (uint64, error) {
 	return uint64(token), nil
 }
 
-// Raise implements Newest, in one statement. It then reads the token back: a trigger, a
-// policy or a rule may keep it from being stored.
+// Raise implements Newest, in one statement. It then reads the token back, because a
+// trigger, a policy or a rule may keep it from being stored.
 func (t *Table) Raise(ctx context.Context, resource string, token uint64) error {
 	if err := valid(resource, token); err != nil {
 		return err
@@ -87,14 +87,14 @@ func (t *Table) Raise(ctx context.Context, resource string, token uint64) error 
 	return nil
 }
 
-// maxConflicts is how often a statement is sent that others keep from being serialized.
-// At each of these conflicts, one of the others got through.
+// maxConflicts is how often a statement is sent that conflicts with others. At each of
+// these conflicts, one of the others succeeds.
 const maxConflicts = 20
 
-// again repeats a statement that PostgreSQL could not serialize: it did nothing.
+// again repeats a statement that PostgreSQL could not serialize, so that it did nothing.
 func again(send func() error) (err error) {
 	for range maxConflicts {
-		var refused interface{ SQLState() string } // of any driver's
+		var refused interface{ SQLState() string } // of any driver
 		if err = send(); !errors.As(err, &refused) || refused.SQLState() != "40001" {
 			break
 		}

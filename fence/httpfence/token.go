@@ -17,22 +17,23 @@ import (
 //	Holdfast-Token: 1792345678901234; resource=accounts/17
 //
 // The token is a decimal number below 2^53 without sign, spaces or leading zeros. The
-// resource may be left out. In its name all bytes but visible ASCII are written as %XX,
-// and so are the characters % " , ; and \. There is one such header, of one token.
+// resource may be left out. In its name all bytes except visible ASCII are written as
+// %XX, and so are the characters % " , ; and \. There is one such header, with one token.
 const Header = "Holdfast-Token"
 
 const (
-	// assign comes between the token and the name.
+	// assign separates the token from the name.
 	assign = "; resource="
-	// maxHeader is the length of the longest value: every byte of the name is escaped.
+	// maxHeader is the length of the longest value, in which every byte of the name is
+	// escaped.
 	maxHeader = 16 + len(assign) + 3*driver.MaxName
 )
 
 // Token is the fencing token of a hold.
 type Token struct {
-	// Resource is what the hold is of. Empty: the header does not say.
+	// Resource is the resource of the hold. Empty: the header does not name it.
 	Resource string
-	// Value is what Hold.Token returned.
+	// Value is the result of Hold.Token.
 	Value uint64
 }
 
@@ -55,8 +56,8 @@ func (t Token) String() string {
 	return b.String()
 }
 
-// plain reports whether a byte of a name is written as it is. Proxies join and split
-// headers at commas.
+// plain reports whether a byte of a name is not escaped. Proxies join and split headers
+// at commas.
 func plain(c byte) bool { return c > ' ' && c < 0x7f && !strings.ContainsRune(`%",;\`, rune(c)) }
 
 // parse reads the value of a header. Its error is holdfast.ErrInvalid.
@@ -115,7 +116,7 @@ func malformed(format string, args ...any) error {
 type tokenKey struct{}
 
 // TokenOf returns the token that a Handler has let through, with the resource that
-// Options.Resource returned. There is none in the ctx of other requests.
+// Options.Resource returned. It returns false in the ctx of other requests.
 func TokenOf(ctx context.Context) (Token, bool) {
 	t, ok := ctx.Value(tokenKey{}).(Token)
 	return t, ok

@@ -14,16 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// TransportOptions say which requests get a token. Origins must be set.
+// TransportOptions say which requests get a token. Origins is required.
 type TransportOptions struct {
-	// Origins are those of the service, as in "https://ledger.example.com" or
-	// "http://127.0.0.1:8080". Requests to others, by a redirect too, get no token. The host
-	// is compared as text, apart from case: a request needs it as it is here, a name with
-	// other characters than ASCII as "xn--...", and no dot at its end.
+	// Origins are the origins of the service, such as "https://ledger.example.com" or
+	// "http://127.0.0.1:8080". Requests to other origins, also by a redirect, get no
+	// token. The host is compared as text, except for case: requests must use it as
+	// written here. Write a name with other characters than ASCII as "xn--...", and no
+	// dot at its end.
 	Origins []string
-	// Hold returns the hold that a request is sent under, or nil for none. Default:
-	// holdfast.HoldOf of the request's context, which Do and Hold.Bind give. Where a
-	// caller works under several locks, that is the innermost one.
+	// Hold returns the hold under which a request is sent, or nil for none. Default:
+	// holdfast.HoldOf of the request's context, which comes from Do or Hold.Bind. For a
+	// caller with several locks, that is the innermost one.
 	Hold func(*http.Request) *holdfast.Hold
 	// Base sends the requests. Default: http.DefaultTransport.
 	Base http.RoundTripper
@@ -37,8 +38,8 @@ type Transport struct {
 }
 
 // NewTransport returns a Transport. The error is holdfast.ErrInvalid if there is no
-// origin, or one that is more or less than a scheme and a host, or whose host is not in
-// ASCII or ends with a dot.
+// origin, or if one is not exactly a scheme and a host, or its host is not in ASCII or
+// ends with a dot.
 func NewTransport(opts *TransportOptions) (*Transport, error) {
 	if opts == nil || len(opts.Origins) == 0 {
 		return nil, invalid("TransportOptions.Origins must be set")
@@ -54,7 +55,7 @@ func NewTransport(opts *TransportOptions) (*Transport, error) {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https",
-			strings.TrimSuffix(text[len(u.Scheme):], "/") != "://"+u.Host: // the scheme may be in capitals
+			strings.TrimSuffix(text[len(u.Scheme):], "/") != "://"+u.Host: // the scheme may be in upper case
 			return nil, invalid("an origin must be http:// or https:// and a host, nothing else")
 		case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
 			return nil, invalid("the host of an origin must be in ASCII, as xn--..., and so must that of the requests")
@@ -66,7 +67,7 @@ func NewTransport(opts *TransportOptions) (*Transport, error) {
 	return t, nil
 }
 
-// originOf returns the scheme, host and port that a request to u is sent to.
+// originOf returns the scheme, host and port to which a request for u is sent.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -76,18 +77,18 @@ func originOf(u *url.URL) string {
 }
 
 // RoundTrip sends the request with the token of its hold, and without a token if it has
-// no hold, or goes elsewhere. It replaces the header if the caller has set it. It sends
-// nothing if the hold has ended, and returns the reason; nor if the hold is shared, or has
-// no token.
+// no hold or another origin. It replaces a header that the caller has set. If the hold
+// has ended, it sends nothing and returns the reason. It also sends nothing and returns
+// an error if the hold is shared or has no token.
 //
-// If the fence refuses the token as stale, the error is holdfast.ErrStale. Somebody else
-// may have the lock then: end the work. The other refusals are responses, see
+// If the fence refuses the token as stale, the error is holdfast.ErrStale. Another client
+// may then have the lock: end the work. Other refusals are returned as responses, see
 // RefusedHeader.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	out, hold, err := t.prepare(r)
 	if err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // nothing was written; as every RoundTripper does
+			_ = r.Body.Close() // nothing was written; every RoundTripper closes the body
 		}
 		return nil, err
 	}
@@ -95,15 +96,15 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || hold == nil || resp.StatusCode != http.StatusPreconditionFailed || resp.Header.Get(RefusedHeader) != string(staleKind) {
 		return resp, err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // to reuse the connection
 	_ = resp.Body.Close()
 	return nil, fmt.Errorf("httpfence: %w: the service refused token %d of %q", holdfast.ErrStale, hold.Token(), hold.Resource())
 }
 
-// prepare returns the request to send and the hold whose token it has, if it has one.
+// prepare returns the request to send, and the hold whose token it has, or nil.
 func (t *Transport) prepare(r *http.Request) (*http.Request, *holdfast.Hold, error) {
 	if r.URL == nil {
-		return r, nil, nil // the base says what is wrong
+		return r, nil, nil // the base reports the error
 	}
 	var hold *holdfast.Hold
 	if t.origins[originOf(r.URL)] {
@@ -134,7 +135,7 @@ func (t *Transport) prepare(r *http.Request) (*http.Request, *holdfast.Hold, err
 	return out, hold, nil
 }
 
-// CloseIdleConnections closes those of the base.
+// CloseIdleConnections closes the idle connections of the base.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

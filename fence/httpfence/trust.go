@@ -10,20 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// ErrUntrusted is the error of an Options.Trust that does not accept who sends a new
-// token. The answer is 403.
+// ErrUntrusted is returned by an Options.Trust that does not accept a new token from this
+// caller. The answer is 403.
 var ErrUntrusted = errors.New("httpfence: not trusted with a new token")
 
-// heldTimeout bounds how long Held waits for the store.
+// heldTimeout is how long Held waits for the store.
 const heldTimeout = 5 * time.Second
 
 // Held is an Options.Trust that accepts a token if an exclusive hold with that token is
 // live in the Client's store. Otherwise its error is holdfast.ErrStale: the hold has
-// ended, or there never was one. Its error is another one if the store does not answer
-// within 5 s. It reads the holds of the resource once for each new token.
+// ended, or never existed. It returns another error if the store does not answer within 5
+// s. It reads the holds of the resource once for each new token.
 //
-// Behind a server (package httplock), the Client needs the right to force on the resources:
-// others see no tokens. The error is then holdfast.ErrUnusable.
+// If the Client uses a server (package httplock), it needs the right to force on the
+// resources, because other callers do not see tokens. Without it, the error is
+// holdfast.ErrUnusable.
 func Held(client *holdfast.Client) func(*http.Request, Token) error {
 	return func(r *http.Request, t Token) error {
 		ctx, cancel := context.WithTimeout(r.Context(), heldTimeout)

@@ -17,18 +17,18 @@ type visit struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	ended  chan struct{} // closed when it leaves
-	over   chan struct{} // closed when no newer request waits for it any longer
+	over   chan struct{} // closed when no newer request waits for it
 	ending bool          // end was called; guarded by gate.mu
 	taken  atomic.Bool   // a request with a newer token has come
 
-	// mu keeps the request from leaving while its connection is used: that may be
-	// done only until its handler returns.
+	// mu keeps the request from leaving while its connection is used, which is allowed
+	// only until its handler returns.
 	mu      sync.Mutex
 	left    bool
 	w       http.ResponseWriter
 	single  bool // one request at a time has the connection: HTTP/1
-	unread  bool // there may be more of the body
-	reading int  // how many calls wait for more of it
+	unread  bool // the body may have more data
+	reading int  // the number of calls that wait for it
 	cut     bool // a deadline was set
 }
 
@@ -55,9 +55,9 @@ func (v *visit) leave() {
 
 func (v *visit) overtaken() bool { return v.taken.Load() }
 
-// end gives the service time to notice that the request's context has ended. A read of
-// the body, or a write of the response, does not: the client may be the very holder that
-// was stopped. So reads fail at once, and writes after half the time.
+// end gives the service time to notice that the request's context has ended. The end of
+// the context does not end a read of the body or a write of the response, and the client
+// may be the stopped holder. So reads fail at once, and writes after half the time.
 func (v *visit) end(patience time.Duration, logger *slog.Logger) {
 	defer close(v.over)
 	v.failReads()
@@ -82,8 +82,8 @@ func (v *visit) endsWithin(d time.Duration) bool {
 	}
 }
 
-// failReads ends the reads that the service waits in. Those that it begins later fail by
-// themselves: a deadline costs an HTTP/1 client its connection.
+// failReads ends the reads in which the service waits. Later reads fail without a
+// deadline, because a deadline costs an HTTP/1 client its connection.
 func (v *visit) failReads() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,8 +92,8 @@ func (v *visit) failReads() {
 	}
 }
 
-// failAll ends writes too, and what net/http reads within them: all of the body comes
-// before the response.
+// failAll also ends writes, and the reads of net/http inside them: it reads the whole
+// body before it sends the response.
 func (v *visit) failAll() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,8 +103,9 @@ func (v *visit) failAll() {
 	v.setPast((*http.ResponseController).SetWriteDeadline)
 }
 
-// setPast sets a deadline that has passed. A ResponseWriter that cannot do that, such as
-// one of a middleware without Unwrap, fails, and then only body and time help. v.mu is held.
+// setPast sets a deadline in the past. It fails if the ResponseWriter does not support
+// that, as in a middleware without Unwrap. Then only the body and time help. v.mu is
+// held.
 func (v *visit) setPast(set func(*http.ResponseController, time.Time) error) {
 	if !v.left && set(http.NewResponseController(v.w), time.Unix(1, 0)) == nil {
 		v.cut = true
@@ -112,10 +113,10 @@ func (v *visit) setPast(set func(*http.ResponseController, time.Time) error) {
 }
 
 // closeAfterReply makes net/http close the connection of an HTTP/1 request. Otherwise all
-// later requests on it could begin with a context that has ended: net/http ends that of the
-// connection when a read fails, also the one by which it notices that the client is gone.
-// To a body that is too large net/http responds as is needed here, whether or not it has
-// written the header.
+// later requests on it could begin with an ended context: net/http ends the context of
+// the connection when a read fails, also the read by which it notices that the client is
+// gone. net/http closes the connection after a body that is too large, even if it has
+// written the header, so closeAfterReply simulates such a body.
 func closeAfterReply(w http.ResponseWriter) {
 	for {
 		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
