@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What certainly does not pass by itself is ErrUnusable, and says what to do; all else is
-// unknown.
+// Errors that certainly do not pass by themselves are ErrUnusable, and say what to do.
+// All others mean that the outcome is unknown.
 func TestWrap(t *testing.T) {
 	single, cluster := &Store{}, &Store{cluster: new(redis.ClusterClient)}
 	for name, c := range map[string]struct {

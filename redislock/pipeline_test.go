@@ -14,18 +14,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// server stands in for a server. It gets no requests.
+// server is a fake server. It gets no requests.
 type server struct {
 	redis.UniversalClient
-	_ byte // so that two are not the same
+	_ byte // makes two of them different
 }
 
 func request(resource string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: resource, LockID: "a", HoldID: driver.NewHoldID(), TTL: time.Minute}
 }
 
-// A call that waits in the queue while a server hangs is not sent after its caller has
-// left: the caller has cleaned up by then.
+// A call that is queued while a server hangs is not sent after its caller has left,
+// because the caller has cleaned up by then.
 func TestCallersWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(&server{}, nil)
@@ -50,7 +50,7 @@ func TestCallersWhoLeave(t *testing.T) {
 			return err
 		}
 		var all sync.WaitGroup
-		// Enough calls to keep all senders busy, each with one.
+		// Enough calls to keep all senders busy with one each.
 		for i := range maxSenders {
 			all.Go(func() { _ = acquire(ctx, fmt.Sprint("early", i)) })
 			time.Sleep(2 * stuck)
@@ -83,7 +83,7 @@ func TestCallersWhoLeave(t *testing.T) {
 	})
 }
 
-// There is no pipeline for a server without calls: it may have left its Cluster. A server
+// A server without calls has no pipeline, because it may have left its Cluster. A server
 // that does not answer does not delay the calls for another.
 func TestServersThatLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,9 +30,9 @@ func alone(t *testing.T) *drivertest.Harness {
 	}
 }
 
-// onSetClock has a server of its own, whose clock stands still until it is moved. Its
-// keys stay for so long that the suite's TTLs of hours take the way of short ones,
-// which with the default retention, as elsewhere, they do not.
+// onSetClock has a server of its own, whose clock stands still until the test moves it.
+// Its keys stay so long that TTLs of hours are handled like short ones. With the default
+// retention, as in the other tests, they are not.
 func onSetClock(t *testing.T) *drivertest.Harness {
 	server, clock := engines.NewRedisClock(t)
 	p := place{redislock.Options{Prefix: "holdfast:", KeyRetention: 1000 * time.Hour}, connect(t, options(t, server.URL))}
@@ -45,7 +45,7 @@ func onSetClock(t *testing.T) *drivertest.Harness {
 	})
 }
 
-// longer than a request may take that is repeated over a new connection.
+// longer is more time than a request takes that is repeated on a new connection.
 const longer = time.Second
 
 func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
@@ -59,7 +59,7 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	return h
 }
 
-// cutOff can be cut off from its server, which others go on with, and has one to itself
+// cutOff can be cut off from its server while others are not, and has a server of its own
 // that may crash.
 func cutOff(t *testing.T) *drivertest.Harness {
 	server, n := engines.NewRedis(t, "--appendonly", "yes", "--appendfsync", "always"), proxy.New(t)
@@ -86,14 +86,14 @@ func cutOff(t *testing.T) *drivertest.Harness {
 					t.Error(err)
 				}
 			}
-			set("1") // which there is not
+			set("1") // there is no replica
 			return func() { set("0") }
 		},
 		Restart: func(t *testing.T) { server.Restart(t) },
 	}
 }
 
-// copied is a store that waits for a replica, of a release that tells from its
+// copied is a store that waits for a replica, on a release of Redis that knows from its
 // connections whether there is anything to wait for.
 func copied(t *testing.T) *drivertest.Harness {
 	primary := engines.NewRedisRelease(t, engines.Redis82)
@@ -121,7 +121,7 @@ func copied(t *testing.T) *drivertest.Harness {
 	}
 }
 
-// opened is a store that was opened by its URL, behind the network if there is one.
+// opened is a store opened by its URL, behind the network if there is one.
 func opened(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	p := newPlace(t)
 	open := func(t *testing.T) driver.Store { return p.byURL(t, farURL(t, n)) }
@@ -131,7 +131,7 @@ func opened(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	}
 }
 
-// farURL is where the server is reached through the network, if there is one.
+// farURL is the URL of the server through the network, if there is one.
 func farURL(t testing.TB, n *proxy.Network) string {
 	t.Helper()
 	u, err := url.Parse(engines.Redis(t).URL)
@@ -144,7 +144,7 @@ func farURL(t testing.TB, n *proxy.Network) string {
 	return u.String()
 }
 
-// through is a client that reaches the server through the network.
+// through is a client that uses the server through the network.
 func through(t testing.TB, n *proxy.Network) *redis.Client {
 	o := options(t, engines.Redis(t).URL)
 	o.Dialer = n.DialContext
@@ -162,7 +162,7 @@ func TestConformanceBehindFaults(t *testing.T) {
 	drivertest.Run(t, drivertest.WithFaults(alone))
 }
 
-// Connections are cut now and then, before the server has acted or after.
+// Connections are cut now and then, before or after the server has acted.
 func TestConformanceBehindNetwork(t *testing.T) {
 	thorough.Test(t, "the conformance suite once more: on a bad network")
 	drivertest.Run(t, proxy.Disturbed(3, behindNetwork))
@@ -180,7 +180,7 @@ func TestConformanceByURLBehindNetwork(t *testing.T) {
 
 func TestConformanceWithReplica(t *testing.T) { drivertest.Outages(t, copied) }
 
-// The two handles on the data are opened in the two ways there are.
+// The two handles on the data are opened in the two possible ways.
 func TestConformanceInCluster(t *testing.T) {
 	thorough.Test(t, "the conformance suite once more: in a cluster")
 	cluster := engines.NewRedisCluster(t)

@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/lab/strange"
 )
 
-// The secret of these tests, with all that is escaped in some way somewhere.
+// The secret of these tests. It has every character that is escaped anywhere.
 const password = `pa$$ w/rd:+&=%@"é`
 
-// Whatever is wrong with a server or its URL, no error and no log repeats what the
-// URL has of secrets.
+// Whatever is wrong with a server or its URL, no error and no log repeats secrets of the
+// URL.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)

@@ -14,7 +14,7 @@ import (
 func TestDamage(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
-	// spoil changes raw, or the array r of a record that is one.
+	// spoil changes raw, or the array r if the record is an array.
 	spoil := func(t *testing.T, key, change string) {
 		t.Helper()
 		script := fmt.Sprintf(`
@@ -112,7 +112,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// renewed extends what must be there.
+// renewed extends a hold that must exist.
 func renewed(t testing.TB, s driver.Store, ref driver.HoldRef, ttl time.Duration) driver.RenewResult {
 	t.Helper()
 	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
@@ -122,7 +122,7 @@ func renewed(t testing.TB, s driver.Store, ref driver.HoldRef, ttl time.Duration
 	return rs[0]
 }
 
-// So is a key that somebody uses for something else.
+// A key with a value of another type counts as damaged, too.
 func TestKeyOfAnotherType(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
@@ -135,8 +135,8 @@ func TestKeyOfAnotherType(t *testing.T) {
 	}
 }
 
-// What is asked about other keys at the same time, and runs in the same script, is
-// none the worse for it.
+// Damage does not affect requests about other keys at the same time in the same run of
+// the script.
 func TestDamageStaysAlone(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
@@ -175,7 +175,7 @@ func TestDamageStaysAlone(t *testing.T) {
 			}
 		}
 	})
-	// The last one asks for a hold that the first one releases.
+	// The last request is about a hold that the first one releases.
 	qs = append(qs, qs[0])
 	n += c.of(func() {
 		rs, err := s.Release(t.Context(), qs)
@@ -188,12 +188,12 @@ func TestDamageStaysAlone(t *testing.T) {
 			}
 		}
 	})
-	if n > 4 { // two of them to give the server the scripts
+	if n > 4 { // the first two give the server the scripts
 		t.Errorf("that took %d round trips", n)
 	}
 }
 
-// What decides nothing may be anything.
+// Fields that decide nothing may have any value.
 func TestHarmlessDamage(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
@@ -215,7 +215,7 @@ func TestHarmlessDamage(t *testing.T) {
 	}
 }
 
-// Holds once had notes of what their holders wait for. They are ignored.
+// Records may contain notes about what a holder waits for. They are ignored.
 func TestNoteOfAHold(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)

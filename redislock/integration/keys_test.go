@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
-// A key lives until its holds block no more and the retention has passed, and for a
-// sixteenth of that more at most, so that nothing accumulates and the next token is
+// A key lives until its holds no longer block and the retention has passed, and at most a
+// sixteenth of the retention longer. So keys do not accumulate, and the next token is
 // larger.
 func TestKeysExpire(t *testing.T) {
 	p := newPlace(t)
@@ -27,7 +27,7 @@ func TestKeysExpire(t *testing.T) {
 	lives := func(resource string) time.Duration {
 		return p.client.PTTL(t.Context(), p.Prefix+resource).Val()
 	}
-	// A hold still blocks for so long.
+	// The hold still blocks for this long.
 	near := func(what, resource string, blocks time.Duration) {
 		t.Helper()
 		if got := lives(resource); got > blocks+p.KeyRetention*17/16 || got < blocks+p.KeyRetention-time.Minute {
@@ -36,7 +36,7 @@ func TestKeysExpire(t *testing.T) {
 	}
 	never := func(what, resource string) {
 		t.Helper()
-		if got := lives(resource); got != -1 { // what PTTL answers
+		if got := lives(resource); got != -1 { // PTTL returns that
 			t.Errorf("%s: the key lives for %v", what, got)
 		}
 	}
@@ -87,8 +87,8 @@ func TestKeysExpire(t *testing.T) {
 	near("released", "a hundred years", 0)
 }
 
-// A key is there as long as its token may be ahead of the clock, and for the
-// retention after that, to the millisecond.
+// A key exists as long as its token may be ahead of the clock, and for the retention
+// after that, to the millisecond.
 func TestKeysOutliveTokens(t *testing.T) {
 	server, clock := engines.NewRedisClock(t)
 	client := connect(t, options(t, server.URL))
@@ -118,8 +118,8 @@ func TestKeysOutliveTokens(t *testing.T) {
 	}
 }
 
-// A clock that was ahead has left a token behind that stays the largest until the
-// clock has passed it, whatever happens to the holds.
+// After a clock was ahead, its token stays the largest until the clock has passed it,
+// whatever happens to the holds.
 func TestClockWasAhead(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	server, clock := engines.NewRedisClock(t)
@@ -142,7 +142,7 @@ func TestClockWasAhead(t *testing.T) {
 	}
 }
 
-// No token passes 2^53, where numbers are no longer exact.
+// No token passes 2^53. Larger numbers are not exact.
 func TestTokensEnd(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
@@ -170,7 +170,7 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// trips counts the round trips of scripts, not those of new connections.
+// trips counts the round trips of scripts, without those for new connections.
 type trips struct {
 	mu sync.Mutex
 	n  int
@@ -184,7 +184,7 @@ func (c *trips) count(first redis.Cmder) {
 	}
 }
 
-// of is how many round trips do takes.
+// of returns the number of round trips in do.
 func (c *trips) of(do func()) int {
 	c.mu.Lock()
 	before := c.n
@@ -205,7 +205,7 @@ func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return func(ctx context.Context, cmds []redis.Cmder) error { c.count(cmds[0]); return next(ctx, cmds) }
 }
 
-// An operation is one round trip, and so are 500 renewals.
+// An operation takes one round trip, and so do 500 renewals.
 func TestRoundTrips(t *testing.T) {
 	p := newPlace(t)
 	var c trips
@@ -234,7 +234,7 @@ func TestRoundTrips(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := s.Renew(t.Context(), qs[:1]); err != nil { // the server gets the script
+	if _, err := s.Renew(t.Context(), qs[:1]); err != nil { // this gives the server the script
 		t.Fatal(err)
 	}
 	n := c.of(func() {
@@ -253,7 +253,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// What many ask at the same time travels together.
+// Simultaneous requests share round trips.
 func TestPipelining(t *testing.T) {
 	p := newPlace(t)
 	var c trips
@@ -276,7 +276,7 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
-// Each run of a script reads and writes a key once, however many requests are about it.
+// Each run of a script reads and writes a key once, however many requests it has for it.
 func TestManyHoldsInOneKey(t *testing.T) {
 	t.Parallel()
 	client := connect(t, options(t, engines.NewRedis(t).URL))
@@ -289,7 +289,7 @@ func TestManyHoldsInOneKey(t *testing.T) {
 		renewals = append(renewals, driver.RenewRequest{HoldRef: ref, TTL: 2 * time.Hour})
 		releases = append(releases, driver.ReleaseRequest{HoldRef: ref})
 	}
-	// once does something that takes one run, which may look at a key before it reads it.
+	// once calls do, which takes one run. The run may look at a key before it reads it.
 	once := func(what string, do func() error) {
 		t.Helper()
 		before := [...]int{calls(t, client, "eval"), calls(t, client, "evalsha"), calls(t, client, "get"), calls(t, client, "set")}

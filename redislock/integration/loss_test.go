@@ -26,9 +26,9 @@ func (r *renewals) Renew(ctx context.Context, qs []driver.RenewRequest) ([]drive
 	return r.Store.Renew(ctx, qs)
 }
 
-// Holders learn a moment after a server has come back that their locks are gone, or renew
-// them if they are not: not when their next renewals are due, which is hours later. One
-// request of each Client is enough.
+// When a server is back, holders learn within a moment that their locks are gone, or
+// renew them if they are not, without waiting for their next renewals, which are due
+// hours later. One request of each Client is enough.
 func TestHoldersLearnOfLoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		config  []string

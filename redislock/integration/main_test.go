@@ -15,14 +15,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// go-redis goes on connecting for some seconds after Close, to servers that are gone.
+	// After Close, go-redis goes on connecting to missing servers for some seconds.
 	const goRedis = "github.com/redis/go-redis/v9"
 	engines.Main(m,
 		goleak.IgnoreAnyFunction(goRedis+"/internal/pool.(*ConnPool).queuedNewConn.func2"),
 		goleak.IgnoreAnyFunction(goRedis+".(*sentinelFailover).MasterAddr.func1"))
 }
 
-// options are those of a client of the server.
+// options returns options for a client of the server.
 func options(t testing.TB, url string) *redis.Options {
 	t.Helper()
 	o, err := redis.ParseURL(url)
@@ -50,7 +50,7 @@ func closeAll(t testing.TB, all ...interface{ Close() error }) {
 	}
 }
 
-// newStore is ready, and closed in the end.
+// newStore returns a store after Init, which is closed at the end of the test.
 func newStore(t testing.TB, client redis.UniversalClient, o *redislock.Options) *redislock.Store {
 	t.Helper()
 	s := redislock.New(client, o)
@@ -61,7 +61,7 @@ func newStore(t testing.TB, client redis.UniversalClient, o *redislock.Options) 
 	return s
 }
 
-// place is where the keys of one test are.
+// place says where the keys of a test are.
 type place struct {
 	redislock.Options
 	client redis.UniversalClient
@@ -72,7 +72,7 @@ func newPlace(t testing.TB) place {
 	return place{redislock.Options{Prefix: engines.RedisPrefix(t)}, connect(t, options(t, engines.Redis(t).URL))}
 }
 
-// byURL opens a store by the URL of a server, as programs do that have no client.
+// byURL opens a store by the URL of a server, like programs without a client.
 func (p place) byURL(t testing.TB, server string) driver.Store {
 	t.Helper()
 	u, err := driver.ParseURL(server)
@@ -97,7 +97,7 @@ func (p place) damage(t *testing.T, resource string) {
 	}
 }
 
-// addresses are those that a URL names.
+// addresses returns the addresses in a URL.
 func addresses(url string) []string {
 	_, list, _ := strings.Cut(url, "://")
 	return strings.Split(list, ",")

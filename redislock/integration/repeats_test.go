@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/lab/proxy"
 )
 
-// go-redis would send again what it has no reply to. The second acquire would hold for
-// nobody what its caller has released, a second renewal could be told that the hold is
-// lost which the first one renewed, and a second release that names no hold would meet
-// one that was acquired in between.
+// go-redis by itself repeats requests without a reply. A second acquire could acquire a
+// lock that its caller has released. A second renewal could report as lost what the first
+// one renewed. A second release without a hold ID could release a hold that was acquired
+// in between.
 func TestHiddenRepeats(t *testing.T) {
 	release := func(s driver.Store, ref driver.HoldRef) {
 		_, _ = s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
@@ -48,7 +48,7 @@ func TestHiddenRepeats(t *testing.T) {
 			far := newStore(t, connect(t, o), nil)
 			ref := ask.Granted(t, near, ask.Request("r", "a"))
 			other := ask.Granted(t, near, ask.Request("other", "a"))
-			c.do(far, other) // the server gets the script
+			c.do(far, other) // this gives the server the script
 			if !c.named {
 				ref.HoldID, ref.Token = driver.HoldID{}, 0
 			}
@@ -69,13 +69,13 @@ func TestHiddenRepeats(t *testing.T) {
 	}
 }
 
-// scriptsRun is how many scripts the server has run by their names.
+// scriptsRun returns how many scripts the server has run by name.
 func scriptsRun(t testing.TB, client *redis.Client) int {
 	t.Helper()
 	return calls(t, client, "evalsha")
 }
 
-// calls is how often the server has run a command, from scripts too.
+// calls returns how often the server has run a command, including calls from scripts.
 func calls(t testing.TB, client *redis.Client, command string) int {
 	t.Helper()
 	info, err := client.Info(t.Context(), "commandstats").Result()

@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
-// onEachRelease is for what Redis means by has changed between its releases.
+// onEachRelease is for tests of commands whose meaning changed between releases of Redis.
 func onEachRelease(t *testing.T, test func(t *testing.T, release engines.RedisRelease)) {
 	t.Helper()
 	t.Parallel()
@@ -35,7 +35,8 @@ func onEachRelease(t *testing.T, test func(t *testing.T, release engines.RedisRe
 	}
 }
 
-// With Options.Replicas a grant counts when a replica has it, and is unknown else.
+// With Options.Replicas a grant counts only when a replica has it, and is unknown
+// otherwise.
 func TestReplicas(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
 		primary := engines.NewRedisRelease(t, release)
@@ -57,16 +58,16 @@ func TestReplicas(t *testing.T) {
 		}
 		rs, err := two.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
 		faults.MustBeUnknown(t, errors.Join(err, rs[0].Err))
-		// It was granted, which a repeat finds as soon as replicas are there.
+		// It was granted. A repeat finds that out as soon as there are replicas.
 		if g, err := s.Acquire(t.Context(), q); err != nil || g.Token == 0 {
 			t.Errorf("repeated: %+v %v", g, err)
 		}
 	})
 }
 
-// A repeat is granted when the replicas have the hold, whichever connection it comes by:
-// the first attempt had no answer because they had not. What is refused, or lost, is so
-// without them.
+// A repeat is granted when the replicas have the hold, on whatever connection it arrives:
+// the first attempt failed because they did not have it. Refusals and losses need no
+// replica.
 func TestReplicaIsAway(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
 		primary := engines.NewRedisRelease(t, release)
@@ -103,8 +104,8 @@ func TestReplicaIsAway(t *testing.T) {
 	})
 }
 
-// A replica answers nothing from what it has, which may be old: neither that a hold is
-// there, nor that it is lost or released.
+// A replica does not answer from its own copy, which may be old: it does not report that
+// a hold exists, is lost or was released.
 func TestReplicaAnswersNothing(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
 		primary := engines.NewRedisRelease(t, release)
@@ -119,7 +120,7 @@ func TestReplicaAnswersNothing(t *testing.T) {
 		s := redislock.New(replica, nil)
 		t.Cleanup(func() { closeAll(t, s) })
 		err := s.Init(t.Context())
-		faults.MustBeUnknown(t, err) // it may take over
+		faults.MustBeUnknown(t, err) // the replica may take over
 		if !strings.Contains(err.Error(), "replica") {
 			t.Errorf("Init: %v does not say why", err)
 		}
@@ -158,8 +159,8 @@ func readOnly(t *testing.T, what string, err error) {
 	}
 }
 
-// When a name leads to another server, and the one that it led to has become its replica,
-// all connections follow, and no request is answered by the old one.
+// When a name leads to another server, and the former server has become its replica, all
+// connections follow, and the former server answers no request.
 func TestNameLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, address string) driver.Store{
@@ -210,7 +211,7 @@ func TestNameLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// leadingTo returns an address at which each new connection leads to the target.
+// leadingTo returns an address whose new connections lead to the current target.
 func leadingTo(t *testing.T, target *atomic.Value) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -225,7 +226,7 @@ func leadingTo(t *testing.T, target *atomic.Value) string {
 		running.Wait()
 	})
 	pass := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // either side may break it off
+		_, _ = io.Copy(to, from) // either side may close the connection
 		_, _ = to.Close(), from.Close()
 	}
 	running.Go(func() {
@@ -247,14 +248,14 @@ func leadingTo(t *testing.T, target *atomic.Value) string {
 	return l.Addr().String()
 }
 
-// waiting is the request with a place in the queue.
+// waiting returns the request with a place in the queue.
 func waiting(q driver.AcquireRequest) driver.AcquireRequest {
 	q.Place, q.Fair = driver.NewPlaceID(), true
 	return q
 }
 
-// A place in the queue is a courtesy: a server that cannot write still refuses, and the
-// refusal names no place that is not stored.
+// Places are optional: a server that cannot write still refuses, and the refusal names no
+// place that is not stored.
 func TestRefusalsNeedNoWrite(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
 		for name, cause := range map[string]struct{ setting, is, was string }{
@@ -331,8 +332,8 @@ func refusalsNeedNoWrite(t *testing.T, s *redislock.Store, begin, end func()) {
 	ask.Granted(t, s, first)
 }
 
-// So do refusals that share a run of the script: none counts a place that is not written,
-// or is stopped by it.
+// The same is true for refusals in one run of the script: none counts an unwritten place
+// or is prevented by it.
 func TestRefusalsTogetherNeedNoWrite(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -386,7 +387,8 @@ func TestRefusalsTogetherNeedNoWrite(t *testing.T) {
 	refused("the first", replies[0])
 	refused("the second", replies[1])
 
-	// A place that is not written stops no reader, whose grant is written, without places.
+	// A place that is not written blocks no reader, whose grant is written without
+	// places.
 	replies = together("among readers",
 		waiting(ask.Request("", "b")), ask.Shared(ask.Request("", "c"), 0), waiting(ask.Request("", "d")))
 	refused("before the grant", replies[0])
@@ -399,7 +401,7 @@ func TestRefusalsTogetherNeedNoWrite(t *testing.T) {
 	}
 }
 
-// lastCommand notes the arguments of the last command that runs a script.
+// lastCommand records the arguments of the last command that runs a script.
 type lastCommand struct{ args []any }
 
 func (c *lastCommand) DialHook(next redis.DialHook) redis.DialHook { return next }

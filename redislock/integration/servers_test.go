@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
-// Whatever a restart leaves, tokens rise; what the server still has is held.
+// Whatever is left after a restart, tokens rise, and remaining holds still block.
 func TestRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		config  []string
@@ -57,7 +57,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A server whose memory is full grants nothing more, but renews and releases holds.
+// A server whose memory is full grants no more, but renews and releases holds.
 func TestMemoryIsFull(t *testing.T) { onEachRelease(t, memoryIsFull) }
 
 func memoryIsFull(t *testing.T, release engines.RedisRelease) {
@@ -69,7 +69,7 @@ func memoryIsFull(t *testing.T, release engines.RedisRelease) {
 		t.Fatal(err)
 	}
 	_, err := s.Acquire(t.Context(), ask.Request("new", "a"))
-	faults.MustBeUnknown(t, err) // keys that expire make room
+	faults.MustBeUnknown(t, err) // expiring keys make room
 	if !strings.Contains(err.Error(), "raise maxmemory") {
 		t.Errorf("acquire: %v does not say what to do", err)
 	}
@@ -90,8 +90,7 @@ func memoryIsFull(t *testing.T, release engines.RedisRelease) {
 	_ = ask.Refused(t, s, ask.Request("other", "b"))
 }
 
-// What is granted stays so, whatever is refused in the same run of a script for want
-// of memory.
+// Grants stay valid, whatever is refused in the same run of a script for lack of memory.
 func TestMemoryIsFullForSome(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -110,7 +109,7 @@ func TestMemoryIsFullForSome(t *testing.T) {
 				q = ask.Request(fmt.Sprint("new", i), "a")
 			}
 			all.Go(func() {
-				// There may be memory for others after what is written anew.
+				// After a rewritten record, there may be memory for others.
 				if _, err := s.Acquire(t.Context(), q); err != nil && q.Resource == "held" {
 					t.Errorf("a repeat: %v", err)
 				}
@@ -120,7 +119,7 @@ func TestMemoryIsFullForSome(t *testing.T) {
 	}
 }
 
-// A server that could evict locks is refused, one that is just full is not.
+// Init refuses a server that could evict locks, but not one that is only full.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -148,7 +147,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// A server that has forgotten the scripts is given them again.
+// If a server has forgotten the scripts, the store sends them again.
 func TestScriptsAreForgotten(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -166,8 +165,8 @@ func TestScriptsAreForgotten(t *testing.T) {
 	}
 }
 
-// While another script runs for too long, the outcome is unknown; when it was
-// killed, all goes on.
+// While another script runs for too long, the outcome is unknown. After that is killed,
+// everything works again.
 func TestBusyServer(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t, "--busy-reply-threshold", "1")
@@ -226,13 +225,13 @@ func TestFailOver(t *testing.T) {
 	}
 }
 
-// The rights that docs/redis.md names, and those that a Cluster asks for as well.
+// The rights that docs/redis.md lists, and the additional ones for a Cluster.
 var (
 	rights        = strings.Fields("+evalsha +eval +get +set +del +time +scan +info +publish +subscribe +unsubscribe +ping ~holdfast:* &holdfast:*")
 	clusterRights = strings.Fields("+spublish +ssubscribe +sunsubscribe +cluster")
 )
 
-// In a Cluster, too, the rights that are named are enough.
+// The listed rights are enough in a Cluster, too.
 func TestRightsInCluster(t *testing.T) {
 	t.Parallel()
 	cluster := engines.NewRedisCluster(t)
@@ -268,7 +267,7 @@ func TestRightsInCluster(t *testing.T) {
 	signalled(t, "released", ch)
 }
 
-// Users get what their rights allow, and are told what they lack.
+// Users get what their rights allow, and errors that name the missing rights.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -334,7 +333,7 @@ func TestRights(t *testing.T) {
 	closeAll(t, bad)
 }
 
-// What cannot be used is refused with what to do.
+// The errors for unusable servers say what to do.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	server, cluster := engines.NewRedis(t), engines.NewRedisCluster(t)
@@ -373,8 +372,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A call to a frozen server returns when its context ends, and the calls that have left do
-// not delay others once the server goes on.
+// A call to a frozen server returns when its context ends, and calls that have been given
+// up do not delay others once the server continues.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -397,8 +396,8 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
-// A store whose server stopped answering while a connection was being made is closed in
-// bounded time. go-redis would wait until the server goes on.
+// Close takes a bounded time even if the server stopped answering while a connection was
+// being made. go-redis alone would wait until the server continues.
 func TestCloseWhileServerIsFrozen(t *testing.T) {
 	t.Parallel()
 	server := engines.NewRedis(t)
@@ -415,7 +414,7 @@ func TestCloseWhileServerIsFrozen(t *testing.T) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		_ = store.Close() // it may say that a connection is left
+		_ = store.Close() // the error may be that a connection is left
 	}()
 	select {
 	case <-closed:

@@ -15,7 +15,7 @@ import (
 )
 
 // moveSlot moves the slot of a key, and its keys, to another node of the Cluster.
-// Half-way, when the keys have gone and the slot has not, it calls during.
+// Half-way, when the keys have moved and the slot has not, it calls during.
 func moveSlot(t *testing.T, cluster *engines.RedisCluster, key string, during func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -56,8 +56,8 @@ func moveSlot(t *testing.T, cluster *engines.RedisCluster, key string, during fu
 	}
 }
 
-// Some services have a Cluster behind an address that passes for one server. It
-// refuses a script for keys of several slots.
+// Some services offer a Cluster at one address, as if it were one server. It refuses a
+// script for keys in several slots.
 func TestClusterThatPassesForOneServer(t *testing.T) {
 	t.Parallel()
 	node := connect(t, options(t, engines.NewRedisCluster(t).Nodes[0].URL))

@@ -21,7 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
-// secured starts a server and returns its address for TLS, and who vouches for it.
+// secured starts a server, and returns its address for TLS and the certificates that it
+// needs.
 func secured(t *testing.T) (string, *x509.CertPool) {
 	t.Helper()
 	vouched := httptest.NewTLSServer(nil)
@@ -43,7 +44,7 @@ func secured(t *testing.T) (string, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vouched.Close() // its port is free now
+	vouched.Close() // frees its port
 	engines.NewRedis(t, "--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", certificate,
 		"--tls-cert-file", certificate, "--tls-key-file", file("key", "PRIVATE KEY", key))
 	roots := x509.NewCertPool()
@@ -73,7 +74,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A server that nobody vouches for is not asked again and again.
+// A server with an untrusted certificate is not tried again and again.
 func TestUnknownCertificate(t *testing.T) {
 	t.Parallel()
 	address, _ := secured(t)

@@ -46,7 +46,7 @@ func silent(t testing.TB, what string, ch <-chan struct{}) {
 	}
 }
 
-// All watchers share one connection, which has just the channels of the resources that
+// All watchers share one connection, subscribed only to the channels of resources that
 // are still watched.
 func TestOneSubscription(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestOneSubscription(t *testing.T) {
 	}
 }
 
-// A watcher that leaves wakes nobody.
+// A watcher that leaves does not wake others.
 func TestLeavingWakesNobody(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -85,13 +85,12 @@ func TestLeavingWakesNobody(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		watched(ctx, t, s, "r")
 		cancel()
-		watched(t.Context(), t, s, fmt.Sprint("another", i)) // what the server had said before has arrived
+		watched(t.Context(), t, s, fmt.Sprint("another", i)) // then all earlier messages of the server have arrived
 	}
 	silent(t, "others left", ch)
 }
 
-// Watchers are signalled when a connection that was cut is there again, and of each
-// release from then on.
+// Watchers get a signal when a cut connection is back, and for each release from then on.
 func TestSubscriptionIsCut(t *testing.T) {
 	t.Parallel()
 	p, n := newPlace(t), proxy.New(t)
@@ -108,7 +107,7 @@ func TestSubscriptionIsCut(t *testing.T) {
 	signalled(t, "released", ch)
 }
 
-// In a Cluster each channel is where its key is, and moves with it.
+// In a Cluster each channel is on the node of its key, and moves with it.
 func TestSlotMoves(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, cluster *engines.RedisCluster) *redislock.Store{
@@ -163,7 +162,7 @@ func slotMoves(t *testing.T, cluster *engines.RedisCluster, s *redislock.Store) 
 	}
 }
 
-// drain takes what is signalled already.
+// drain takes a pending signal.
 func drain(ch <-chan struct{}) {
 	select {
 	case <-ch:
