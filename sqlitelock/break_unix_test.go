@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childRecover is a process that stands still while it recovers the log, as after a crash
-// of the last process that had the file open. It has all of SQLite's locks in the shared
-// memory, whose header says that nobody has recovered it yet. SQLite documents both
-// ("WAL-mode file format", "WAL locks"). When it has ended, the next process recovers.
+// childRecover is a process that stops while it recovers the log, as after a crash of the
+// last process that had the file open. It has all of SQLite's locks in the shared memory,
+// whose header says that nobody has recovered it yet. SQLite documents both ("WAL-mode
+// file format", "WAL locks"). When it has ended, the next process recovers.
 func childRecover(args []string, in *bufio.Scanner, out io.Writer) error {
 	shm, err := os.OpenFile(args[0]+"-shm", os.O_RDWR, 0)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// While another process has the write lock: reading goes on, a wait ends with
-// its ctx or with the time-out, and what was not sent stays not sent.
+// While another process has the write lock, reads continue, a wait ends with its ctx or
+// with the time-out, and unsent changes are not made later.
 func TestBusy(t *testing.T) {
 	path := newFile(t)
 	s := openOn(t, path, &sqlitelock.Options{BusyTimeout: 300 * time.Millisecond}, sqlitelock.Machine{})
@@ -29,7 +29,7 @@ func TestBusy(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	for range 5 { // one at SQLite's lock, the others behind it
+	for range 5 { // one waits for SQLite's lock, the others behind it
 		group.Go(func() {
 			_, err := acquire(ctx, s, request("free", "a", time.Hour))
 			if !errors.Is(err, context.Canceled) {
@@ -61,11 +61,11 @@ func TestBusy(t *testing.T) {
 }
 
 // A refusal waits a moment for the write lock, to give its waiter a place, but no longer
-// than its caller. It is decided once meanwhile, and delays no other request.
+// than its caller. In that time it is decided once, and delays no other request.
 func TestBusyPlaces(t *testing.T) {
 	const most = 100 * time.Millisecond
 	for name, c := range map[string]struct {
-		freed    time.Duration // when the other connection ends its change, 0: after the answer
+		freed    time.Duration // when the other connection ends its change; 0: after the answer
 		change   string        // what it changes
 		deadline time.Duration
 		granted  bool
@@ -138,7 +138,7 @@ func TestBusyPlaces(t *testing.T) {
 	}
 }
 
-// placed is a request with a place.
+// placed returns a request with a place.
 func placed(lockID string, fair bool) driver.AcquireRequest {
 	q := request("r", lockID, time.Hour)
 	q.Place, q.Fair = driver.NewPlaceID(), fair

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// bound is how large the log may be, with the changes before it restarts.
+// bound is the largest allowed log, with the changes before it restarts.
 const bound = 6 << 20
 
 func logSize(t *testing.T, path string) int64 {
@@ -24,7 +24,7 @@ func logSize(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// writeMuch makes a change that the log grows fast by.
+// writeMuch makes a change that lets the log grow fast.
 func writeMuch(t *testing.T, s driver.Store, resource string) {
 	t.Helper()
 	r := request(resource, "a", time.Hour)
@@ -34,7 +34,7 @@ func writeMuch(t *testing.T, s driver.Store, resource string) {
 	mustRelease(t, s, ref)
 }
 
-// renew must succeed as soon as holds with short TTLs need.
+// renew must succeed as quickly as holds with short TTLs need.
 func renew(t *testing.T, s driver.Store, ref driver.HoldRef) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -48,7 +48,7 @@ func renew(t *testing.T, s driver.Store, ref driver.HoldRef) {
 	}
 }
 
-// beginRead begins a transaction that reads, and stays open.
+// beginRead begins a transaction that reads, and leaves it open.
 func beginRead(t *testing.T, db *sql.DB) {
 	t.Helper()
 	rawExec(t, db, "BEGIN")
@@ -66,9 +66,9 @@ func mustShrink(t *testing.T, s driver.Store, path string) {
 	}
 }
 
-// A reader that stays, such as a shell with an open transaction, costs disk and
-// nothing else: the log grows, and nobody takes the write lock to wait for the reader.
-// Once it has gone, the log is bounded again.
+// A reader that stays, such as a shell with an open transaction, only costs disk space:
+// the log grows, and nobody takes the write lock to wait for the reader. After the reader
+// has gone, the log is bounded again.
 func TestReaderThatStays(t *testing.T) {
 	path := newFile(t)
 	var restarts atomic.Int64
@@ -89,8 +89,8 @@ func TestReaderThatStays(t *testing.T) {
 	mustShrink(t, s, path)
 }
 
-// A reader that comes when only the write lock is missing is waited for once, and
-// so briefly that renewals come in time.
+// A reader that comes when only the write lock is missing is waited for once, and so
+// briefly that renewals are in time.
 func TestReaderThatComesBetween(t *testing.T) {
 	path := newFile(t)
 	db, other := raw(t, path), open(t, path)
@@ -98,7 +98,7 @@ func TestReaderThatComesBetween(t *testing.T) {
 	reading := make(chan struct{})
 	s := openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
 		if p == sqlitelock.PointRestart && restarts.Add(1) == 1 {
-			writeMuch(t, other, "other") // or the reader would need nothing of the log
+			writeMuch(t, other, "other") // otherwise the reader would not use the log
 			beginRead(t, db)
 			close(reading)
 		}
@@ -138,7 +138,7 @@ func TestSweepBoundsLog(t *testing.T) {
 	if logSize(t, path) < bound {
 		t.Fatal("the log is not large")
 	}
-	_, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: 200 * 365 * 24 * time.Hour}) // unlists all, and deletes none
+	_, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: 200 * 365 * 24 * time.Hour}) // unlists all records, and deletes none
 	check(t, err)
 	select {
 	case <-begun:
@@ -147,8 +147,8 @@ func TestSweepBoundsLog(t *testing.T) {
 	}
 }
 
-// Nobody waits while the log is moved into the file, which lasts as long as the disk
-// takes.
+// No change waits while the log is moved into the file, which takes as long as the disk
+// needs.
 func TestNobodyWaitsForTheDisk(t *testing.T) {
 	path := newFile(t)
 	slow, begun := make(chan struct{}), make(chan struct{})

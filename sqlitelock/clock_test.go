@@ -13,7 +13,7 @@ import (
 
 // machine is a machine whose clocks the test sets.
 type machine struct {
-	bootID string // "": no clock but the wall clock
+	bootID string // "": only a wall clock
 	wall   atomic.Int64
 	up     atomic.Int64
 }
@@ -67,7 +67,7 @@ func holder(t *testing.T, s driver.Store, resource string) (status driver.Status
 	return driver.Status{}, false
 }
 
-// Neither a step of the wall clock nor a later opening of the file moves the clock.
+// Neither setting the wall clock nor opening the file later moves the store's clock.
 func TestClockDoesNotStep(t *testing.T) {
 	path := newFile(t)
 	m := newMachine("one", today, time.Hour)
@@ -89,8 +89,8 @@ func TestClockDoesNotStep(t *testing.T) {
 	}
 }
 
-// After a reboot the clock goes on from the last change if the wall clock is
-// behind, and a hold of before ends after its TTL, not when the clock is right.
+// After a reboot the clock continues from the last change if the wall clock is behind,
+// and an earlier hold ends after its TTL, not when the wall clock is right again.
 func TestClockAfterBoot(t *testing.T) {
 	for name, c := range map[string]struct {
 		wall time.Time
@@ -120,8 +120,8 @@ func TestClockAfterBoot(t *testing.T) {
 	}
 }
 
-// Containers may have boot IDs of their own. A process that opens the file there does not
-// start a new clock, as after a boot, while other processes use the clock of the file.
+// Containers may have boot IDs of their own. A process in a container does not start a
+// new clock, as after a boot, while other processes use the clock of the file.
 func TestBootIDsOfContainers(t *testing.T) {
 	for _, ids := range [][]string{{"one", "container a"}, {"container a", "one"}, {"container a", "container b", "one", "container c"}} {
 		t.Run(strings.Join(ids, ", "), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestBootIDsOfContainers(t *testing.T) {
 	}
 }
 
-// The boot is a new one if the file cannot be of this boot, or if both IDs are of the host.
+// The boot is new if the file cannot be of this boot, or if both IDs are of the host.
 func TestBootAfterContainer(t *testing.T) {
 	after := 5 * time.Hour
 	for name, c := range map[string]struct {
@@ -170,10 +170,10 @@ func TestBootAfterContainer(t *testing.T) {
 	}
 }
 
-// Tokens rise over the deletion of the record and a reboot with the wall clock
-// behind; so does the record's version.
+// Tokens and versions rise although the record was deleted and after a reboot the wall
+// clock is behind.
 func TestFloor(t *testing.T) {
-	for _, bootID := range []string{"two", ""} { // "": a system with nothing but a wall clock
+	for _, bootID := range []string{"two", ""} { // "": a system with only a wall clock
 		path := newFile(t)
 		m := newMachine("one", today, time.Hour)
 		var token uint64
@@ -196,9 +196,9 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// A wall clock was ahead when a record was deleted, past the store, and was set right since. No hold stays
-// alive until the clock gets there again, and tokens rise nevertheless: for a process that
-// opens the file later, and for one that had it open.
+// The wall clock was ahead when a record was deleted without the store, and has been set
+// right. No hold stays alive until the clock gets there again, and tokens still rise,
+// both for a process that opens the file later and for one that had it open.
 func TestWallClockSetRightAfterDeletion(t *testing.T) {
 	path := newFile(t)
 	right := newMachine("", today, 0)
@@ -239,8 +239,8 @@ func TestFloorOfDamagedRow(t *testing.T) {
 	}
 }
 
-// A damaged row does not move the clock of the next boot, which would then make no
-// tokens, of any resource.
+// A damaged row does not move the clock of the next boot, which could then make no tokens
+// for any resource.
 func TestBootWithDamagedRow(t *testing.T) {
 	path := newFile(t)
 	session(t, path, newMachine("one", today, time.Hour), func(s driver.Store) {
@@ -254,8 +254,7 @@ func TestBootWithDamagedRow(t *testing.T) {
 	}
 }
 
-// A wall clock is all that some systems have; within a process it never goes
-// back.
+// Some systems have only a wall clock. Within a process it never goes back.
 func TestWallClock(t *testing.T) {
 	m := newMachine("", today, 0)
 	s := openOn(t, newFile(t), nil, m.Machine())
@@ -270,7 +269,7 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// A wall clock that can give no token is not made the clock of the boot.
+// A wall clock whose time cannot be a token does not become the clock of the boot.
 func TestWallClockBeyondTokens(t *testing.T) {
 	path := newFile(t)
 	m := newMachine("one", today.AddDate(230, 0, 0), time.Hour)

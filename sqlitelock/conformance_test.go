@@ -30,8 +30,8 @@ func onSetClock(t *testing.T) *drivertest.Harness {
 
 func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	// On a machine without time for this test a change takes many times as long, and so
-	// does the wait of the last of many that write. TestBusy has the time-out.
+	// If the machine is overloaded, a change takes many times as long, and so does the
+	// wait of the last of many writers. TestBusy tests the time-out.
 	opts := &sqlitelock.Options{BusyTimeout: time.Minute}
 	open := func(t *testing.T) driver.Store {
 		s, err := sqlitelock.OpenOn(t.Context(), path, opts, m)
@@ -43,7 +43,7 @@ func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
 	h := &drivertest.Harness{Store: open(t), Reopen: open, Damage: func(t *testing.T, resource string) {
 		rawExec(t, raw(t, path), "UPDATE resources SET holds = 'nonsense' WHERE resource = ?", resource)
 	}}
-	h.BreakWrites = func(t *testing.T) (restore func()) { // all that writes waits for another process
+	h.BreakWrites = func(t *testing.T) (restore func()) { // all writes wait for another process
 		c := start(t, "lock", path)
 		c.hear("locked")
 		return c.end
@@ -54,9 +54,8 @@ func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
 	return h
 }
 
-// cutOffFrom makes reads and writes of the file fail. Nil if nothing can: a file that
-// is replaced or a disk that is read-only is ErrUnusable, which does not pass by
-// itself.
+// cutOffFrom makes reads and writes of the file fail. Nil if that is impossible: a
+// replaced file or a read-only disk is ErrUnusable, which does not pass by itself.
 var cutOffFrom func(t *testing.T, path string) (restore func())
 
 func TestConformance(t *testing.T) { drivertest.Run(t, onSetClock) }

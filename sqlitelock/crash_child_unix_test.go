@@ -20,23 +20,23 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// pointAny is a kill at any moment.
+// pointAny means a kill at a random moment.
 const pointAny sqlitelock.Point = "at any moment"
 
-// want is the state of a resource that only one process uses: the hold, and its
-// TTL. No hold is the zero want. TTLs are whole hours, so that a status shows the TTL.
+// want is the state of a resource that only one process uses: the hold and its TTL. The
+// zero value is no hold. TTLs are whole hours, so a status shows the TTL.
 type want struct {
 	Hold  string `json:"hold,omitempty"`
 	Hours int    `json:"hours,omitempty"`
 }
 
-// line is what a crashing process says, in JSON, before and after what it does.
+// line is what a crashing process prints, in JSON, before and after its actions.
 type line struct {
-	// Do are the states that the next change shall bring about, in one transaction.
+	// Do are the states that the next change should bring about, in one transaction.
 	Do map[string]want `json:"do,omitempty"`
-	// Done: the store has answered.
+	// Done means that the store has answered.
 	Done bool `json:"done,omitempty"`
-	// Kill is where the process is about to kill itself.
+	// Kill is the point at which the process is about to kill itself.
 	Kill sqlitelock.Point `json:"kill,omitempty"`
 }
 
@@ -45,13 +45,13 @@ type crasher struct {
 	ctx   context.Context
 	out   *json.Encoder
 	path  string
-	name  string // of no other process
+	name  string // unique to this process
 	point sqlitelock.Point
-	after int // how often the point is to be reached
+	after int // how often the point is reached before the kill
 	s     driver.Store
 
 	own  []owned
-	made int // names given to resources
+	made int // the number of resource names used
 
 	speaking sync.Mutex
 }
@@ -64,8 +64,8 @@ type owned struct {
 
 func init() { children["crash"] = childCrash }
 
-// childCrash has the arguments path, name, point, and how often the point is to be
-// reached. A checkpoint needs no more than one.
+// childCrash has the arguments path, name, point, and how often the point is reached
+// before the kill. For a checkpoint, once is enough.
 func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
 	after, err := strconv.Atoi(args[3])
 	if err != nil {
@@ -112,12 +112,12 @@ func (c *crasher) say(l line) {
 	c.speaking.Lock()
 	defer c.speaking.Unlock()
 	if err := c.out.Encode(l); err != nil {
-		panic(err) // the test is gone
+		panic(err) // the test has ended
 	}
 }
 
-// do says what is to become of own resources, lets f change them, and says that
-// it is done.
+// do prints the planned states of own resources, lets f change them, and prints that it
+// is done.
 func (c *crasher) do(states map[string]want, f func() error) error {
 	c.say(line{Do: states})
 	if err := f(); err != nil {
@@ -127,7 +127,7 @@ func (c *crasher) do(states map[string]want, f func() error) error {
 	return nil
 }
 
-// change is one change of any kind.
+// change makes one change of a random kind.
 func (c *crasher) change() error {
 	switch n := rand.N(8); {
 	case len(c.own) < 2 || n < 2 && len(c.own) < 8:

@@ -26,26 +26,26 @@ import (
 
 var kills = flag.Int("crash.kills", 16, "how many processes TestCrash kills")
 
-// points are where processes kill themselves.
+// points are the points at which processes kill themselves.
 var points = []sqlitelock.Point{
 	sqlitelock.PointBegin, sqlitelock.PointBegun, sqlitelock.PointWritten, sqlitelock.PointCommit,
 	sqlitelock.PointDone, sqlitelock.PointPassive, sqlitelock.PointRestart, pointAny,
 }
 
 const (
-	// together is how many processes use a file at once, until each is dead.
+	// together is the number of processes that use a file at once, until each is dead.
 	together = 4
-	// freshEvery-th round is on a file of its own, which does not exist before:
-	// processes are killed as they make it.
+	// freshEvery-th round uses a new file, so that processes are killed while they create
+	// it.
 	freshEvery = 4
 	// patience is how long a process may live without reaching its point.
 	patience = time.Minute
 )
 
-// TestCrash kills processes that change a file, at chosen moments. After each round
-// the file is sound and no record is damaged; confirmed changes are there; and a change
-// that was cut off is there as a whole or not at all, depending on the moment. Whether the
-// holds of killed processes exclude others is for TestFaults of lab/campaign.
+// TestCrash kills processes that change a file, at chosen moments. After each round the
+// file is sound and no record is damaged; confirmed changes exist; and an interrupted
+// change exists as a whole or not at all, depending on the moment. TestFaults of
+// lab/campaign tests whether the holds of killed processes exclude others.
 func TestCrash(t *testing.T) {
 	lasting := newFile(t)
 	var order []int
@@ -62,7 +62,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// corpse is a process that has killed itself, and what it said.
+// corpse is a process that has killed itself, with its output.
 type corpse struct {
 	point   sqlitelock.Point
 	states  map[string]want // of its resources, as the store confirmed them
@@ -70,7 +70,7 @@ type corpse struct {
 }
 
 // killAt starts a process for each of the points, waits until all are dead, and examines
-// the file. The names of the processes have numbers from first on.
+// the file. The names of the processes have numbers beginning with first.
 func killAt(t *testing.T, path string, first int, at []int) {
 	corpses := make([]*corpse, len(at))
 	errs := make([]error, len(at))
@@ -114,7 +114,7 @@ func crash(ctx context.Context, path, name string, p sqlitelock.Point) (*corpse,
 	return read(&said)
 }
 
-// read takes in what a process said.
+// read parses the output of a process.
 func read(said io.Reader) (*corpse, error) {
 	d := &corpse{states: make(map[string]want)}
 	for lines := json.NewDecoder(said); ; {
@@ -146,7 +146,7 @@ func integrity(t *testing.T, path string) (text string) {
 	return text
 }
 
-// examine compares what is held with what the dead said, and releases it.
+// examine compares the holds with the output of the dead processes, and releases them.
 func examine(t *testing.T, s driver.Store, corpses []*corpse) {
 	found := make(map[string]want)
 	var left []driver.ReleaseRequest
@@ -190,7 +190,7 @@ func examine(t *testing.T, s driver.Store, corpses []*corpse) {
 	}
 }
 
-// beforeCommit are the points at which nothing may have happened yet.
+// beforeCommit are the points at which no change may be visible yet.
 var beforeCommit = map[sqlitelock.Point]bool{
 	sqlitelock.PointBegin: true, sqlitelock.PointBegun: true,
 	sqlitelock.PointWritten: true, sqlitelock.PointCommit: true,

@@ -8,18 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver/base"
 )
 
-// Machine is what a store gets from the machine. A nil field means the real one.
+// Machine replaces parts of the machine for a store. A nil field means the real one.
 type Machine struct {
 	Wall   func() time.Time
 	Boot   func() (string, error)
 	Uptime func() time.Duration
 	// NetworkFS is the type of the network file system that a path is on, or "".
 	NetworkFS func(path string) string
-	// NoHints: the system does not tell of writing to files.
+	// NoHints means that the system does not report writes to files.
 	NoHints bool
-	// LongRests: the watcher looks only when the system tells of writing to the file.
+	// LongRests means that the watcher looks only when the system reports a write to the
+	// file.
 	LongRests bool
-	// At is called at each Point that is reached, in the goroutine that is there.
+	// At is called at each Point that is reached, in the goroutine that reached it.
 	At func(Point)
 }
 
@@ -38,7 +39,7 @@ const (
 	PointRest    = pointRest
 )
 
-// OpenOn opens a store on a machine of the test's.
+// OpenOn opens a store on the machine of a test.
 func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.Store, error) {
 	s, err := OpenBackend(ctx, path, opts, m)
 	if err != nil {
@@ -47,10 +48,10 @@ func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.
 	return base.New(s), nil
 }
 
-// Backend is what a store is made of.
+// Backend is the implementation of a store.
 type Backend = store
 
-// OpenBackend opens it on a machine of the test's.
+// OpenBackend opens it on the machine of a test.
 func OpenBackend(ctx context.Context, path string, opts *Options, m Machine) (*Backend, error) {
 	sys := thisSystem()
 	if m.Wall != nil {
@@ -86,8 +87,8 @@ func (s *store) Exec(ctx context.Context, text string) error {
 	}, nil)
 }
 
-// PageSize is how many records are read at a time, and IdleSQL how those are found that
-// may be due.
+// PageSize is the number of records that are read at a time, and IdleSQL finds the
+// records that may be due.
 const (
 	PageSize = pageSize
 	IdleSQL  = idleSQL

@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// childGlance opens the file past the store, reads it, and closes it again: what a
-// person with a SQLite shell does.
+// childGlance opens the file without the store, reads it, and closes it again, like a
+// person with a SQLite shell.
 func childGlance(args []string, _ *bufio.Scanner, _ io.Writer) error {
 	db, err := rawOpen(args[0])
 	if err != nil {
@@ -53,7 +53,7 @@ func TestAnotherFile(t *testing.T) {
 			}
 		}, "deleted, moved or replaced"},
 		"moved": {func(t *testing.T, path string) { check(t, os.Rename(path, path+".away")) }, "deleted, moved or replaced"},
-		"moved, and a link left": {func(t *testing.T, path string) { // by which other programs find another log
+		"moved, and a link left": {func(t *testing.T, path string) { // through which other programs find another log
 			check(t, os.Rename(path, path+".away"))
 			check(t, os.Symlink(path+".away", path))
 		}, "deleted, moved or replaced"},
@@ -91,14 +91,14 @@ func TestAnotherFile(t *testing.T) {
 			for _, err := range s.List(t.Context(), driver.Filter{}) {
 				is("list", err)
 			}
-			if strings.Contains(name, " ") { // this process cannot open the file again
+			if strings.Contains(name, " ") { // then this process cannot open the file again
 				check(t, s.Close())
 				return
 			}
 			other := open(t, path)
 			after := mustAcquire(t, other, "new", "b", time.Hour)
 			check(t, s.Close())
-			// The one that is there now, with its log, is as it was.
+			// The present file and its log are unchanged.
 			if h, held := holder(t, other, "new"); !held || h.Ref() != after {
 				t.Errorf("the other store has %+v, held: %v", h, held)
 			}
@@ -108,8 +108,8 @@ func TestAnotherFile(t *testing.T) {
 	}
 }
 
-// A file that is replaced as it is opened is not taken for the one that has its name
-// then: nobody would ever notice that it is another.
+// A file that is replaced during Open is not mistaken for the file that now has its name:
+// nobody would ever notice the difference.
 func TestReplacedAsOpened(t *testing.T) {
 	for name, made := range map[string]bool{"new file": false, "file of before the boot": true} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestReplacedAsOpened(t *testing.T) {
 			}
 			var other *child
 			s, err := sqlitelock.OpenOn(t.Context(), path, nil, sqlitelock.Machine{
-				Boot: func() (string, error) { return "another", nil }, // so there is a change to make
+				Boot: func() (string, error) { return "another", nil }, // so Open must change the file
 				At: func(p sqlitelock.Point) {
 					if p != sqlitelock.PointBegin || other != nil {
 						return
@@ -151,7 +151,7 @@ func TestReplacedAsOpened(t *testing.T) {
 	}
 }
 
-// A symbolic link that leads to another file is as good as a file that was replaced.
+// A symbolic link that leads to another file has the same effect as a replaced file.
 func TestLinkToAnotherFile(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "current")
@@ -168,7 +168,7 @@ func TestLinkToAnotherFile(t *testing.T) {
 	s := open(t, path)
 	ref := mustAcquire(t, s, "r", "a", time.Hour)
 	leadTo("two")
-	mustAcquire(t, open(t, path), "r", "b", time.Hour) // of the other file
+	mustAcquire(t, open(t, path), "r", "b", time.Hour) // in the other file
 	is := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "links lead") || !strings.Contains(err.Error(), path) {
@@ -188,17 +188,17 @@ func TestLinkToAnotherFile(t *testing.T) {
 }
 
 // The content of a deleted log does not get into the file, which may have another log by
-// now: neither with the change that is refused, nor when the store is closed.
+// now: neither with the refused change, nor when the store is closed.
 func TestLogOfAnother(t *testing.T) {
 	path := newFile(t)
 	b, err := sqlitelock.OpenBackend(t.Context(), path, nil, sqlitelock.Machine{})
 	check(t, err)
 	s := base.New(b)
-	const largest = 4 << 20 // of a log that has restarted
+	const largest = 4 << 20 // the largest size of a log that has restarted
 	for logSize(t, path) <= largest {
 		writeMuch(t, s, "r")
 	}
-	// So there is a connection for checkpoints.
+	// This opens a connection for checkpoints.
 	for deadline := time.Now().Add(time.Minute); logSize(t, path) > largest; writeMuch(t, s, "r") {
 		if time.Now().After(deadline) {
 			t.Fatal("the log does not restart")
@@ -207,11 +207,11 @@ func TestLogOfAnother(t *testing.T) {
 	for i := 0; logSize(t, path) <= largest; i++ {
 		mustAcquire(t, s, fmt.Sprint(i), "a", time.Hour)
 	}
-	for _, err := range s.List(t.Context(), driver.Filter{}) { // the log is seen to be large
+	for _, err := range s.List(t.Context(), driver.Filter{}) { // here the store sees that the log is large
 		check(t, err)
 		break
 	}
-	b.Settle() // a checkpoint that goes on moves what was committed
+	b.Settle() // a checkpoint that continues moves committed changes
 	check(t, os.Remove(path+"-wal"))
 	check(t, os.Remove(path+"-shm"))
 	before, err := os.ReadFile(path)
@@ -225,13 +225,14 @@ func TestLogOfAnother(t *testing.T) {
 	if !bytes.Equal(before, after) {
 		t.Error("the file was changed")
 	}
-	// This process cannot see what others lock there any more.
+	// This process can no longer see the locks of others there.
 	if s, err := sqlitelock.Open(t.Context(), path, nil); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "restart") {
 		t.Errorf("opened %v again: %v", s, err)
 	}
 }
 
-// Other programs may open the file, read it and change its rights: the store goes on.
+// Other programs may open the file, read it and change its permissions: the store
+// continues.
 func TestSameFile(t *testing.T) {
 	path := newFile(t)
 	s := open(t, path)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Without a variable, or as root with another user's, ~ is what the system's database of
-// users has. Two ways of starting a program lead to one file.
+// Without $HOME, or if root has another user's $HOME, ~ is the folder in the system's
+// database of users. So two ways of starting a program lead to the same file.
 func TestHome(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no such variable")

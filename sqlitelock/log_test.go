@@ -13,15 +13,15 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// childChange takes and gives up a lock of its own, so often, and says how large the
-// log was at most.
+// childChange acquires and releases a lock of its own a number of times, and prints how
+// large the log was at most.
 func childChange(args []string, in *bufio.Scanner, out io.Writer) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	// A machine that has too much to do may let one process wait for long.
+	// On an overloaded machine one process may wait long.
 	s, err := sqlitelock.Open(ctx, args[0], &sqlitelock.Options{BusyTimeout: time.Minute})
 	if err != nil {
 		return err
@@ -47,8 +47,8 @@ func childChange(args []string, in *bufio.Scanner, out io.Writer) error {
 
 func init() { children["change"] = childChange }
 
-// The log does not grow with what is written, also where several processes write
-// all the time, so that no checkpoint of SQLite's own gets to its end.
+// The log does not grow with the number of writes, even if several processes constantly
+// write, so that SQLite's own checkpoints never reach its end.
 func TestLogIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thorough: writes 160 MB")

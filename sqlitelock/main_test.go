@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// childEnv chooses what the test binary does when it is started as a child: one
-// of children. Its stdin and stdout are lines to and from the test.
+// childEnv selects what the test binary does when it is started as a child: one of
+// children. Its stdin and stdout are lines to and from the test.
 const childEnv = "SQLITELOCK_CHILD"
 
 var children = map[string]func(args []string, in *bufio.Scanner, out io.Writer) error{
@@ -98,7 +98,7 @@ func open(t testing.TB, path string) driver.Store {
 	return openOn(t, path, nil, sqlitelock.Machine{})
 }
 
-// openBackend opens what a store is made of. Nobody closes it yet.
+// openBackend opens the backend of a store. The caller closes it.
 func openBackend(t testing.TB, path string, m sqlitelock.Machine) *sqlitelock.Backend {
 	t.Helper()
 	b, err := sqlitelock.OpenBackend(t.Context(), path, nil, m)

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// Files of other modes than 0600 must not depend on the umask.
+// Modes of files other than 0600 must not depend on the umask.
 func TestMode(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
@@ -37,8 +37,8 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// childShare opens the file for the group, and acquires and releases the lock that its
-// stdin names, until that ends.
+// childShare opens the file for the group. It acquires and releases each lock that its
+// stdin names.
 func childShare(args []string, in *bufio.Scanner, out io.Writer) error {
 	syscall.Umask(0o077)
 	ctx := context.Background()
@@ -71,7 +71,7 @@ func childShare(args []string, in *bufio.Scanner, out io.Writer) error {
 func init() { children["share"] = childShare }
 
 // Two users of one group, and root, share a file in a folder of the group. Each can be
-// the first and the last that has it open.
+// the first or the last that has it open.
 func TestSharedByUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become other users")
@@ -79,7 +79,7 @@ func TestSharedByUsers(t *testing.T) {
 	const group = 64001
 	top := t.TempDir()
 	dir := filepath.Join(top, "shared")
-	// Both of the folders that TempDir makes are closed to others.
+	// Both folders that TempDir creates are closed to others.
 	check(t, errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Chmod(top, 0o755), os.Mkdir(dir, 0o700),
 		os.Chown(dir, 0, group), os.Chmod(dir, 0o770|os.ModeSetgid)))
 	path := filepath.Join(dir, "locks.db")
@@ -107,7 +107,7 @@ func TestSharedByUsers(t *testing.T) {
 		second.hear("released")
 		second.end()
 	}
-	// Nobody else.
+	// Other users cannot use it.
 	asNobody(t, func() {
 		if s, err := sqlitelock.Open(t.Context(), path, nil); err == nil {
 			_ = s.Close()

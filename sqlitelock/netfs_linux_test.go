@@ -70,7 +70,7 @@ func TestBootIDOfContainer(t *testing.T) {
 	if err != nil || len(host) != len("8d0a1c1e-0000-0000-0000-000000000000") && !strings.HasPrefix(host, ofContainer) {
 		t.Errorf("of this machine: %q, %v", host, err)
 	}
-	// A link to another file system is as good as a mount.
+	// A link to another file system has the same effect as a mount.
 	other := t.TempDir()
 	if err := os.Symlink(folder+"/boot_id", other+"/boot_id"); err != nil {
 		t.Fatal(err)

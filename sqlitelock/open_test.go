@@ -48,7 +48,7 @@ func TestOpenMakesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// With NoCreate, a file and its folder are not made; one that exists is used.
+// With NoCreate, Open does not create a file or folder, and uses an existing one.
 func TestNoCreate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	path := filepath.Join(dir, "locks.db")
@@ -62,7 +62,7 @@ func TestNoCreate(t *testing.T) {
 	mustAcquire(t, openOn(t, path, opts, sqlitelock.Machine{}), "r", "a", time.Minute)
 }
 
-// A folder that only its owner may enter would share nothing, so none is made.
+// A folder that only its owner may enter could not share the file, so Open creates none.
 func TestModeMakesNoFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "locks.db")
 	_, err := sqlitelock.Open(t.Context(), path, &sqlitelock.Options{Mode: 0o660})
@@ -89,7 +89,7 @@ func TestOpenRefuses(t *testing.T) {
 		name  string
 		make  func(t *testing.T, path string)
 		says  string
-		notIn string // a system where this cannot be
+		notIn string // a system on which this is impossible
 	}{
 		{"a directory", func(t *testing.T, path string) {
 			check(t, os.Mkdir(path, 0o700))
@@ -183,7 +183,7 @@ func contents(t *testing.T, path string) []byte {
 	return data
 }
 
-// refused checks an error that says what is wrong with which file, once.
+// refused checks that an error names the file once and contains says.
 func refused(t *testing.T, err error, path, says string) {
 	t.Helper()
 	t.Log(err)
@@ -219,7 +219,7 @@ func TestOpenThroughLink(t *testing.T) {
 	}
 }
 
-// Open refuses a file on a network file system before it makes anything there, even
+// Open refuses a file on a network file system before it creates anything there, even
 // through a link. The error names the file. An option allows it.
 func TestOpenNetworkFS(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -264,7 +264,7 @@ func TestOpenDeadContext(t *testing.T) {
 	}
 }
 
-// Another program that leaves WAL mode behind must not slow us down for good.
+// If another program turns WAL mode off, that must not slow the store down permanently.
 func TestOpenReturnsToWAL(t *testing.T) {
 	path := newFile(t)
 	s, err := sqlitelock.Open(t.Context(), path, nil)
@@ -281,7 +281,7 @@ func TestOpenReturnsToWAL(t *testing.T) {
 	}
 }
 
-// Processes that make the file at the same time all end up in one and the same.
+// Processes that create the file at the same time all use the same file.
 func TestOpenRaceOfProcesses(t *testing.T) {
 	const rounds, processes = 5, 6
 	for range rounds {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// rawOpen opens the file past the store, on one connection, as a person with a
-// SQLite shell would.
+// rawOpen opens the file without the store, on one connection, like a person with a
+// SQLite shell.
 func rawOpen(path string) (*sql.DB, error) {
 	u := url.URL{Scheme: "file", Path: path, RawQuery: "_busy_timeout=5000"}
 	db, err := sql.Open("sqlite", u.String())

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// selected is the value that a query past the store yields.
+// selected returns the value of a query without the store.
 func selected[T any](t *testing.T, path, query string) (value T) {
 	t.Helper()
 	db := raw(t, path)
@@ -73,7 +73,7 @@ func TestListed(t *testing.T) {
 	due(time.Minute, idle-1)
 }
 
-// A sweep finds what is due by the index: of what is not, it reads nothing.
+// A sweep finds due records by the index. It does not read others.
 func TestDueByIndex(t *testing.T) {
 	path := newFile(t)
 	open(t, path)
@@ -86,7 +86,7 @@ func TestDueByIndex(t *testing.T) {
 	}
 }
 
-// A damaged row costs no other resource anything, is named, and stays as it is.
+// A damaged row does not affect other resources, is reported, and stays as it is.
 func TestDamaged(t *testing.T) {
 	for damage, change := range map[string]string{
 		"no JSON":         `holds = '[{'`,
@@ -150,14 +150,14 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A full disk is named, undoes nothing, and is over when there is room again.
+// A full disk is reported, undoes nothing, and does no lasting harm.
 func TestFull(t *testing.T) {
 	path := newFile(t)
 	b := openBackend(t, path, sqlitelock.Machine{})
 	s := base.New(b)
 	t.Cleanup(func() { check(t, s.Close()) })
 	held := mustAcquire(t, s, "held", "a", time.Hour)
-	check(t, b.Exec(t.Context(), "PRAGMA max_page_count = 12")) // of the connection, so as a full disk would be
+	check(t, b.Exec(t.Context(), "PRAGMA max_page_count = 12")) // of the connection; it has the effect of a full disk
 	var full error
 	var last string
 	for i := 0; full == nil && i < 1000; i++ {
@@ -173,7 +173,7 @@ func TestFull(t *testing.T) {
 	mustAcquire(t, s, last, "a", time.Hour)
 }
 
-// noRoom checks the error of what a full disk refuses: it may pass, and names the file once.
+// noRoom checks the error of a full disk: it may pass, and names the file once.
 func noRoom(t *testing.T, err error, path string) {
 	t.Helper()
 	if err == nil || errors.Is(err, driver.ErrUnusable) || strings.Count(err.Error(), path+" could not grow: the disk may be full") != 1 {
@@ -181,7 +181,7 @@ func noRoom(t *testing.T, err error, path string) {
 	}
 }
 
-// Holds once had notes of what their holders wait for. They are ignored.
+// Records may contain notes about what a holder waits for. They are ignored.
 func TestNoteOfAHold(t *testing.T) {
 	path := newFile(t)
 	s := open(t, path)

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// asNobody calls f with the rights of a user without files. Root may write everything, so
+// asNobody calls f with the rights of a user without files. Root may write everywhere, so
 // tests of read-only files need another user.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
@@ -54,7 +54,7 @@ func TestRights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
 			dir := filepath.Join(top, "dir")
-			// Both of the folders that TempDir makes are closed to others.
+			// Both folders that TempDir creates are closed to others.
 			check(t, errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Chmod(top, 0o755), os.Mkdir(dir, 0o700)))
 			path := filepath.Join(dir, "locks.db")
 			if c.made {
@@ -99,7 +99,8 @@ func smallDisk(t *testing.T) string {
 }
 
 // A holder on a full disk loses its lock at the end of its lease, however many wait, and
-// the loss names the file and the cause. If there is room again before that, it is renewed.
+// the error names the file and the cause. If there is room again before, the hold is
+// renewed.
 func TestHolderOnFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	path, fill := filepath.Join(dir, "locks.db"), filepath.Join(dir, "fill")

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Somebody drops a table of a file that is in use. To ask again would not help.
+// Somebody drops a table of a file in use. A retry would not help.
 func TestMissingTable(t *testing.T) {
 	path := newFile(t)
 	store := open(t, path)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// resting opens the file so that rests tells of each time that its watcher has
-// stopped looking. Only what the system tells of writing to the file ends that.
+// resting opens the file. rests receives a value each time the watcher has stopped
+// looking; then only the system's report of a write to the file wakes it.
 func resting(t *testing.T, path string) (s driver.Store, rests <-chan struct{}) {
 	t.Helper()
 	ch := make(chan struct{}, 1)
@@ -25,9 +25,9 @@ func resting(t *testing.T, path string) (s driver.Store, rests <-chan struct{}) 
 	return s, ch
 }
 
-// A release after a silence is signalled at once: the watcher has stopped looking, and the
-// system reports the write. With FULL, the commit waits for the disk between the write and
-// the moment at which other processes see it.
+// A release after a silence is signalled at once: the watcher has stopped looking, and
+// the system reports the write. With FULL, the commit waits for the disk between the
+// write and the moment at which other processes see it.
 func TestWatchAfterRest(t *testing.T) {
 	for name, opts := range map[string]*sqlitelock.Options{"normal": nil, "full": {FullSync: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestWatchAfterRest(t *testing.T) {
 	}
 }
 
-// Changes that are of no interest keep the watcher awake for a while, after which
-// it rests again and can still be woken.
+// Irrelevant changes keep the watcher awake for a while. Then it rests again and can
+// still be woken.
 func TestWatchRestsAgain(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
@@ -65,7 +65,7 @@ func TestWatchRestsAgain(t *testing.T) {
 	await(t, signals, "release")
 }
 
-// Close does not wait until the watcher would look again.
+// Close does not wait until the watcher's next look.
 func TestCloseAtRest(t *testing.T) {
 	t.Parallel()
 	s, rests := resting(t, newFile(t))
@@ -84,7 +84,7 @@ func TestCloseAtRest(t *testing.T) {
 	}
 }
 
-// A system without hints is looked at all the time.
+// On a system without reports of writes, the watcher never stops looking.
 func TestWatchWithoutHints(t *testing.T) {
 	t.Parallel()
 	path := newFile(t)
@@ -99,7 +99,7 @@ func TestWatchWithoutHints(t *testing.T) {
 	ref := mustAcquire(t, other, "r", "a", time.Hour)
 	signals, _ := watch(t, s, "r")
 	_, _ = watch(t, told, "r")
-	await(t, rests, "rest of one that has hints") // the silence is long enough for that
+	await(t, rests, "rest of one that has hints") // the silence is long enough for a watcher with reports to rest
 	mustRelease(t, other, ref)
 	await(t, signals, "release")
 	if rested.Load() {

@@ -36,15 +36,15 @@ func await(t *testing.T, signals <-chan struct{}, what string) {
 	}
 }
 
-// A release after Watch returned is never missed, whatever the goroutine that looks at the
-// file is doing at that moment. After each release its file falls silent, so that a missed
-// signal stays missed.
+// A release after Watch has returned is never missed, whatever the goroutine that looks
+// at the file is doing then. After each release nothing else happens in its file, so a
+// missed signal stays missed.
 func TestWatchMissesNothing(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		path := newFile(t)
 		s, other := open(t, path), open(t, path)
-		watch(t, s, "always watched") // so that the goroutine is at work when the others come
+		watch(t, s, "always watched") // so the goroutine already runs when the others come
 		group.Go(func() {
 			for i := range 100 {
 				if err := releasedWhileWatched(t.Context(), s, other, fmt.Sprint("r", i%3)); err != nil {
@@ -79,7 +79,7 @@ func releasedWhileWatched(ctx context.Context, s, other driver.Store, resource s
 	}
 }
 
-// Another process releases and falls silent, again and again.
+// Another process repeatedly releases a lock and falls silent.
 func TestWatchOtherProcess(t *testing.T) {
 	path := newFile(t)
 	s := open(t, path)
@@ -104,8 +104,8 @@ func TestWatchOtherProcess(t *testing.T) {
 	c.end()
 	slices.Sort(took)
 	t.Logf("from release to signal: median %v, the slowest of 100 %v", took[50], took[99])
-	// A bound for any machine: on one that is busy a few take as long as it takes to
-	// get to run. Benchmarks have the target.
+	// A generous bound: on a busy machine a few signals take as long as it takes to get
+	// the processor. Benchmarks check the target.
 	if took[50] > 250*time.Millisecond {
 		t.Errorf("signals take %v", took[50])
 	}
