@@ -11,7 +11,7 @@ func bulkError(index, code int) mongo.BulkWriteError {
 	return mongo.BulkWriteError{WriteError: mongo.WriteError{Index: index, Code: code}}
 }
 
-// A write that failed stays failed while others, which met a conflict, are sent again.
+// A failed write stays failed while other writes, which had a conflict, are sent again.
 func TestUndecided(t *testing.T) {
 	failed := make(map[int]error)
 	open := undecided([]int{0, 1, 2, 3}, []mongo.BulkWriteError{bulkError(1, 14), bulkError(2, CodeWriteConflict), bulkError(3, CodeWriteConflict)}, true, failed)

@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What certainly does not pass by itself is ErrUnusable, and says what to do; all else is
-// unknown. Atlas has one code for causes of both kinds, and so has a refused login.
+// Errors that certainly do not pass by themselves are ErrUnusable, and say what to do.
+// All others mean that the outcome is unknown. Atlas has one code for both kinds of
+// causes, and so has a refused login.
 func TestWrap(t *testing.T) {
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://127.0.0.1:1"))
 	if err != nil {
@@ -24,7 +25,7 @@ func TestWrap(t *testing.T) {
 	answer := func(code int32, name, message string) error {
 		return mongo.CommandError{Code: code, Name: name, Message: message}
 	}
-	// As the driver makes it of a connection that could not be authenticated.
+	// The driver returns this error for a connection that could not be authenticated.
 	login := func(code, message string) error {
 		return fmt.Errorf("connection() error occurred during connection handshake: auth error: sasl conversation error: "+
 			"unable to authenticate using mechanism \"SCRAM-SHA-256\": (%s) %s", code, message)

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// The time of a command that waited is old. A hold that was granted meanwhile has no more
-// time left than its grant or its last renewal gave it.
+// The time of a command that waited is old. A hold that was granted in the time between
+// has no more time left than its grant or last renewal gave it.
 func TestAnswerAtAnOldTime(t *testing.T) {
 	const ms = model.Time(1000)
 	q := driver.AcquireRequest{Resource: "r", LockID: "a", HoldID: driver.NewHoldID(), TTL: 7 * time.Millisecond}

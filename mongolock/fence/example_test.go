@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/fence"
 )
 
-// An account is settled by one program at a time. Should one of them be stopped
-// for longer than its lock lives, what it sends later is refused.
+// One program at a time settles an account. If it is stopped for longer than its lock
+// lives, its later writes are refused.
 func Example() {
 	var (
 		client   *holdfast.Client

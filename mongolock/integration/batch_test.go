@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// A statement passes over all holds of a document, so that what is asked of many of
-// them goes in one; and each is told what became of it.
+// Each statement reads all holds of a document. So one statement handles many requests
+// for the document, and each request gets its own result.
 func TestBatchOnOneDocument(t *testing.T) {
 	near := newCollection(t)
 	coll, commands := sent.Through(t, near)
 	s := newStore(t, coll)
-	updates := func(do func()) (n int) { // the statements in them
+	updates := func(do func()) (n int) { // counts the statements that do sends
 		for _, command := range commands.By(do) {
 			if sent.Name(command) == "update" {
 				statements, _ := command.Lookup("updates").Array().Values()
@@ -64,7 +64,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d renewals on one document were %d statements", len(renewals), n)
 	}
-	// A lock ID that comes twice is asked for in turn.
+	// Two requests for the same lock ID are handled one after the other.
 	n = updates(func() {
 		renew(t, s, []driver.RenewRequest{
 			{HoldRef: live[0], TTL: 6 * time.Hour}, {HoldRef: live[1], TTL: 7 * time.Hour}, {HoldRef: live[0], TTL: 6 * time.Hour},
@@ -92,7 +92,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		}
 	}
 
-	// The releases: some at once, some later, and what is not there.
+	// Releases: some immediate, some later, and some for missing holds.
 	var releases []driver.ReleaseRequest
 	for i, ref := range append(bad, good...) {
 		q := driver.ReleaseRequest{HoldRef: ref}
@@ -144,7 +144,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		t.Errorf("the scratch field is left: %v", doc)
 	}
 
-	// What is not there changes nothing.
+	// Requests for missing holds change nothing.
 	before := raw(t, near, "r")
 	if rs, err := s.Renew(t.Context(), renewals[:len(bad)]); err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
 		t.Error(rs, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// One command for each operation, and a second one only where the first found
-// less than it was asked for.
+// Each operation takes one command, and a second one only if the first found less than
+// was requested.
 func TestCommandsPerOperation(t *testing.T) {
 	coll, commands := sent.Through(t, newCollection(t))
 	s := newStore(t, coll)

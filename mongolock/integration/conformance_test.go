@@ -19,7 +19,7 @@ func inRealTime(t *testing.T) *drivertest.Harness {
 	return harness(coll, coll)
 }
 
-// harness opens stores in one collection, and looks after it in another way.
+// harness opens stores in one collection, and checks the data by another connection.
 func harness(coll, near *mongo.Collection) *drivertest.Harness {
 	return &drivertest.Harness{
 		Store:  mongolock.New(coll, nil),
@@ -41,12 +41,12 @@ func onSetClock(t *testing.T) *drivertest.Harness {
 func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	near := newCollection(t)
 	h := harness(behind(t, n, near), near)
-	// The driver lets its change streams go on where they were cut.
+	// The driver continues its change streams where they were cut.
 	h.Beside = func(*testing.T) driver.Store { return mongolock.New(near, nil) }
 	return withSetClock(t, h, near)
 }
 
-// withSetClock lets the clock of the database stand still until it is moved.
+// withSetClock stops the clock of the database until the test moves it.
 func withSetClock(t *testing.T, h *drivertest.Harness, coll *mongo.Collection) *drivertest.Harness {
 	h.RenewalsUntold = true
 	return engines.NewMongoClock(t, coll.Database()).Drive(t, h)
@@ -62,7 +62,7 @@ func TestConformanceBehindFaults(t *testing.T) {
 	drivertest.Run(t, drivertest.WithFaults(onSetClock))
 }
 
-// Connections are cut now and then, before the server has acted or after.
+// Connections are cut now and then, before or after the server has acted.
 func TestConformanceBehindNetwork(t *testing.T) {
 	thorough.Test(t, "the conformance suite once more: on a bad network")
 	drivertest.Run(t, proxy.Disturbed(3, behindNetwork))

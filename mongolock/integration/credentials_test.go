@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/strange"
 )
 
-// The secrets of these tests, with all that is escaped in some way somewhere.
+// The secrets of these tests. They have every character that is escaped anywhere.
 const (
 	password = `pa$$ w/rd:+&=%@"é`
 	session  = `to/ken+of=aws é`
@@ -27,8 +27,8 @@ func mustKeepSecret(t *testing.T, what, text string) {
 	strange.Hides(t, what, text, password, session)
 }
 
-// Whatever is wrong with a server or its URL, no error and no log repeats what the
-// URL has of secrets.
+// Whatever is wrong with a server or its URL, no error and no log repeats secrets of the
+// URL.
 func TestSecretsStaySecret(t *testing.T) {
 	if !engines.MongoDB(t).Emulated {
 		t.Skip("a real server may know the user")
@@ -69,14 +69,14 @@ func TestSecretsStaySecret(t *testing.T) {
 			address += "&serverSelectionTimeoutMS=1000"
 			err := strange.Refuses(t, address, password, session)
 			if name == "no such cluster" {
-				faults.MustBeUnknown(t, err) // the DNS may know it later
+				faults.MustBeUnknown(t, err) // the DNS may know the name later
 			}
 		})
 	}
 }
 
-// together asks through one client many times at once. The first connection that is
-// lost clears the pool, and fails all who wait for one.
+// together sends many simultaneous requests through one client. The first lost connection
+// clears the pool, and all requests that wait for a connection fail.
 func together(t *testing.T, address string) {
 	t.Helper()
 	s, err := driver.Open(t.Context(), address)
@@ -95,9 +95,9 @@ func together(t *testing.T, address string) {
 	}
 }
 
-// A login that the server refuses is named. It may be granted later: a server answers so, too,
-// while it cannot look up the user. A connection that is lost during authentication is not
-// refused.
+// A refused login is reported as such. It may be granted later: a server gives the same
+// answer while it cannot look up the user. A connection that is lost during
+// authentication does not count as refused.
 func TestPasswordRefused(t *testing.T) {
 	coll, fail := failing(t)
 	fail(engines.MongoFailure{Command: "saslStart", Times: 1000, Code: 18})
@@ -127,7 +127,7 @@ func TestPasswordRefused(t *testing.T) {
 	for range 3 {
 		faults.MustBeUnknown(t, open())
 	}
-	// Nor has the server answered those that wait for another's connection.
+	// The server has not answered requests that wait for another's connection either.
 	together(t, address)
 	n.Set(proxy.Rarely(25))
 	lost := 0

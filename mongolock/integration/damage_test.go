@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// A damaged document is a named error for all requests, and does not change by a
-// byte.
+// A damaged document is a named error for all requests, and does not change by a byte.
 func TestDamage(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -60,8 +59,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Without a queue that it understands, the store decides nothing and changes nothing, but
-// lets a holder give up its hold.
+// With a damaged queue, the store decides nothing and changes nothing, but lets a holder
+// release its hold.
 func TestDamagedQueue(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -103,7 +102,7 @@ func TestDamagedQueue(t *testing.T) {
 	}
 }
 
-// What can be understood is: old documents have less, others more than ours.
+// Old documents with fewer fields, and documents with additional ones, are accepted.
 func TestUnderstood(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -138,7 +137,7 @@ func TestUnderstood(t *testing.T) {
 	}
 }
 
-// A hold may have a note, waits, of what its holder waited for. It counts for nothing.
+// A hold may have a note, waits, of what its holder waited for. It is ignored.
 func TestOldNotes(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// Whatever looks for holds does so by an index, with or without a filter.
+// Every query for holds uses an index, with or without a filter.
 func TestQueriesUseIndexes(t *testing.T) {
 	if engines.MongoDB(t).Emulated {
 		t.Skip("the emulator has no explain: set HOLDFAST_TEST_MONGODB_URL")
@@ -64,7 +64,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		for _, what := range []string{"expiresAt", "touched"} { // expired, idle
+		for _, what := range []string{"expiresAt", "touched"} { // finds expired documents, finds idle ones
 			var due []bson.Raw
 			for _, find := range swept {
 				if strings.Contains(find.Lookup("filter").String(), what) {
@@ -76,7 +76,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	})
 }
 
-// explained asks the server how it would do the queries.
+// explained asks the server for the plans of the queries.
 func explained(t *testing.T, database string, finds []bson.Raw) {
 	t.Helper()
 	if len(finds) != 1 {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// Codes of servers.
+// Error codes of servers.
 const (
 	badValue          = 2
 	unauthorized      = 13
@@ -34,7 +34,8 @@ const (
 	triesOfAStatement = 12
 )
 
-// failing is a collection on the emulator, and how to make its commands fail.
+// failing returns a collection on the emulator, and a function that makes its commands
+// fail.
 func failing(t *testing.T) (*mongo.Collection, func(engines.MongoFailure)) {
 	t.Helper()
 	if !engines.MongoDB(t).Emulated {
@@ -49,8 +50,8 @@ func failing(t *testing.T) (*mongo.Collection, func(engines.MongoFailure)) {
 	}
 }
 
-// What the server did not decide is asked again, a bounded number of times, and
-// never reported as held.
+// A statement that the server did not decide is sent again, a bounded number of times,
+// and never reported as held.
 func TestUndecidedAcquire(t *testing.T) {
 	coll, fail := failing(t)
 	through, commands := sent.Through(t, coll)
@@ -82,7 +83,7 @@ func TestWriteConcernErrorIsUnknown(t *testing.T) {
 			fail(engines.MongoFailure{Command: command, Times: 1, Code: writeTimeout, Written: true})
 		}
 		switch err := p.Do(t.Context(), s); name {
-		case "list", "init", "watch": // they write nothing
+		case "list", "init", "watch": // they do not write
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -109,7 +110,7 @@ func leaveIdle(t *testing.T, coll *mongo.Collection, resource string) {
 	}
 }
 
-// renewals are those of that many holds, for longer than they have.
+// renewals returns renewals for n holds, with a longer TTL than theirs.
 func renewals(t *testing.T, s driver.Store, name string, n int) (qs []driver.RenewRequest) {
 	for i := range n {
 		ref := ask.Granted(t, s, ask.Request(fmt.Sprint(name, " ", i), "a"))
@@ -118,7 +119,7 @@ func renewals(t *testing.T, s driver.Store, name string, n int) (qs []driver.Ren
 	return qs
 }
 
-// listed is the hold of a resource.
+// listed returns the hold of a resource.
 func listed(t *testing.T, s driver.Store, resource string) (found driver.Status) {
 	t.Helper()
 	for st, err := range s.List(t.Context(), driver.Filter{Resource: resource}) {
@@ -130,8 +131,8 @@ func listed(t *testing.T, s driver.Store, resource string) (found driver.Status)
 	return found
 }
 
-// Of a batch, what the server did not decide is asked again, and what failed is
-// not taken for done, whichever comes first.
+// In a batch, undecided items are sent again, and failed items do not count as done, in
+// whatever order they come.
 func TestItemsThatFail(t *testing.T) {
 	coll, fail := failing(t)
 	s := newStore(t, coll)
@@ -185,7 +186,7 @@ func TestItemsThatFail(t *testing.T) {
 	}
 }
 
-// So is a batch to which as a whole the server says that another came in between.
+// The same applies if the server reports a conflict for a whole batch.
 func TestBatchUndecided(t *testing.T) {
 	coll, fail := failing(t)
 	s := newStore(t, coll)
@@ -215,8 +216,8 @@ func TestItemsNeverDecided(t *testing.T) {
 	}
 }
 
-// A server that is about to go, or of which another is the primary now, has not
-// said that it has no change streams.
+// An error of a server that shuts down or is no longer the primary does not mean that it
+// has no change streams.
 func TestNoStreamsForNow(t *testing.T) {
 	coll, fail := failing(t)
 	for _, code := range []int{shutdown, notPrimary} {
@@ -243,7 +244,7 @@ func TestNoStreamsForNow(t *testing.T) {
 	}
 }
 
-// What does not pass by itself says what is to be done.
+// Lasting errors say what to do.
 func TestLastingFailures(t *testing.T) {
 	coll, fail := failing(t)
 	s := newStore(t, coll)
@@ -258,7 +259,7 @@ func TestLastingFailures(t *testing.T) {
 	}
 }
 
-// After a connection was lost, nothing is asked that needs another one.
+// After a connection was lost, the store sends no request that needs another one.
 func TestNetworkErrorEndsAcquire(t *testing.T) {
 	coll, fail := failing(t)
 	through, commands := sent.Through(t, coll)

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
-// behind is a collection that is reached through the network. Its client leaves
-// no connection open.
+// behind returns the collection through the network. Its client leaves no connection
+// open.
 func behind(t testing.TB, n *proxy.Network, coll *mongo.Collection) *mongo.Collection {
 	t.Helper()
 	t.Cleanup(func() { ask.Until(t, "all connections are closed", n.Idle) })
@@ -38,5 +38,5 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// patience is how long a call may take that gets no answer.
+// patience is how long a call without an answer may take.
 const patience = 300 * time.Millisecond

@@ -26,7 +26,7 @@ func TestIndexesAreMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 5 + 3; len(specs) != want { // those of mongo-lock, those of sweeps and queues, and that on _id
+	if want := 5 + 3; len(specs) != want { // of mongo-lock; for sweeps, for queues, and on _id
 		t.Errorf("there are %d indexes, want %d", len(specs), want)
 	}
 	twice := []any{named("r"), named("r")}
@@ -66,8 +66,8 @@ func TestIndexThatIsNotUnique(t *testing.T) {
 	closeStore(t, s)
 }
 
-// An index that lets the server delete documents whose locks are held is refused,
-// whatever field of theirs it is on.
+// An index that lets the server delete documents with held locks is refused, whatever
+// field it is on.
 func TestIndexThatRemoves(t *testing.T) {
 	for _, field := range []string{"shared.locks.expiresAt", "exclusive.expiresAt", "exclusive.renewedAt", "shared.locks.createdAt", "waiters.until"} {
 		coll := newCollection(t)
@@ -92,7 +92,7 @@ func TestIndexThatRemoves(t *testing.T) {
 	newStore(t, coll) // no document has that field
 }
 
-// The index that mongo-lock makes will do, and so does one that is not sparse.
+// The index that mongo-lock makes is accepted, and so is one that is not sparse.
 func TestIndexOfOthers(t *testing.T) {
 	coll := newCollection(t)
 	_, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
@@ -104,8 +104,8 @@ func TestIndexOfOthers(t *testing.T) {
 	newStore(t, coll)
 }
 
-// A user who may not make the index that is missing, or may not look for it, is
-// told what to do; the store works for him once it is there.
+// A user who may not create or list indexes is told what to do. The store works for that
+// user once the index exists.
 func TestNoRightToIndexes(t *testing.T) {
 	coll, fail := failing(t)
 	for command, says := range map[string]string{"createIndexes": "createIndex({resource: 1}", "listIndexes": "readWrite"} {
@@ -121,7 +121,7 @@ func TestNoRightToIndexes(t *testing.T) {
 	newStore(t, coll)
 }
 
-// A Client refuses to lock as long as the index cannot be made, and locks when the
+// A Client refuses to lock as long as the index cannot be created, and locks after the
 // cause is fixed.
 func TestClientRefusesWithoutIndex(t *testing.T) {
 	coll := newCollection(t)

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// A thousand hold one resource: each of them can renew and release, one more is
-// granted, and one too many is refused.
+// A resource has a thousand holders: each of them can renew and release, one more is
+// granted, and the next is refused.
 func TestThousandHolders(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
 	const holders = 1000
-	// The first is granted and shows what a lock looks like; the others are put in
-	// by hand, for a thousand grants take long on an emulator.
+	// The first is granted and shows the form of a lock. The others are inserted
+	// directly, because a thousand grants take long on an emulator.
 	first := ask.Granted(t, s, ask.Shared(ask.Request("r", "holder 0"), holders+1))
 	doc := raw(t, coll, "r")
 	template, err := doc.LookupErr("shared", "locks", "0")

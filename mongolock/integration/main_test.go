@@ -15,13 +15,13 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// newCollection is empty, in a database of its own.
+// newCollection returns an empty collection, in a database of its own.
 func newCollection(t testing.TB) *mongo.Collection {
 	t.Helper()
 	return engines.MongoDatabase(t).Collection("locks")
 }
 
-// newStore is ready, and closed in the end.
+// newStore returns a store after Init, which is closed at the end of the test.
 func newStore(t testing.TB, coll *mongo.Collection) *mongolock.Store {
 	t.Helper()
 	return newStoreWith(t, coll, nil)
@@ -49,13 +49,13 @@ var obj = mongokit.Obj
 
 func named(resource string) bson.D { return obj("resource", resource) }
 
-// nobody is the exclusive lock of a resource that nobody holds.
+// nobody is the exclusive lock of a resource without a holder.
 var nobody = obj(
 	"_id", nil, "lockId", nil, "owner", nil, "host", nil, "comment", nil,
 	"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", false,
 )
 
-// raw is the document of a resource.
+// raw returns the document of a resource.
 func raw(t testing.TB, coll *mongo.Collection, resource string) bson.Raw {
 	t.Helper()
 	doc, err := coll.FindOne(t.Context(), named(resource)).Raw()

@@ -30,7 +30,7 @@ func oldLock(lockID string, expires any) bson.D {
 	)
 }
 
-// oldXLock takes what is free, or expired on this machine's clock.
+// oldXLock locks a resource that is free, or expired by this machine's clock.
 func oldXLock(t testing.TB, coll *mongo.Collection, resource, lockID string, expires any) bool {
 	t.Helper()
 	return old(t, coll, obj("resource", resource, "shared.count", 0, "$or", bson.A{
@@ -44,7 +44,7 @@ func oldSLock(t testing.TB, coll *mongo.Collection, resource, lockID string, exp
 		obj("$inc", obj("shared.count", 1), "$push", obj("shared.locks", oldLock(lockID, expires))))
 }
 
-// A takeover delay counts for old clients too: they go by expiresAt.
+// A takeover delay also counts for old clients, because they check expiresAt.
 func TestOldClientsWaitForTakeoverDelay(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -65,8 +65,8 @@ func TestOldClientsWaitForTakeoverDelay(t *testing.T) {
 	}
 }
 
-// An end that Holdfast did not write is that of a new hold: what was known of the
-// old one is good for nothing, and does not become good again.
+// An end that Holdfast did not write belongs to a new hold. References to the former hold
+// stop matching, and never match again.
 func TestForeignEnd(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -102,8 +102,8 @@ func TestForeignEnd(t *testing.T) {
 	}
 }
 
-// A release says that the lock ID still has the resource, where an old client has
-// renewed what was to be released, or taken it again.
+// A release reports that the lock ID still has the resource if an old client has renewed
+// the hold, or acquired the resource again.
 func TestRemains(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -134,8 +134,8 @@ func TestRemains(t *testing.T) {
 	check(false, gone)
 	check(false, x, gone, sh)
 	check(true, driver.HoldRef{Resource: "x", LockID: "a"})
-	// A successor of Holdfast's with the same lock ID is another hold, and nobody's
-	// business.
+	// A successor of Holdfast's with the same lock ID is another hold, and is not
+	// reported.
 	ask.Granted(t, s, ask.Request("x", "a"))
 	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: x}})
 	if err != nil || rs[0] != (driver.ReleaseResult{}) {
@@ -169,7 +169,7 @@ func TestOldClientsExpire(t *testing.T) {
 	}
 }
 
-// What old clients hold is shown, and wakes waiters when they give it up.
+// Holds of old clients are shown, and waiters are woken when they are released.
 func TestOldReleaseWakes(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -196,8 +196,8 @@ func TestOldReleaseWakes(t *testing.T) {
 	}
 }
 
-// A lock that an old client has renewed has no limit any more that others must
-// agree with, whatever is left of what Holdfast wrote.
+// After an old client has renewed a lock, it no longer has a limit that others must
+// match, whatever is left of the fields that Holdfast wrote.
 func TestOldRenewalForgetsLimit(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)

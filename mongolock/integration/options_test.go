@@ -11,9 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The driver ignores options of a URL that it does not know, and tells nobody:
-// package mongolock refuses them by a list of its own, which has all that the
-// driver's source has.
+// The driver silently ignores unknown options in a URL. Package mongolock refuses them,
+// by a list of its own, which must have all options in the driver's source.
 func TestOptionsOfURL(t *testing.T) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "go.mongodb.org/mongo-driver/v2").Output()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
-// about reports whether d is the time left of a lease of that length, or was a moment ago.
+// about reports whether d is the time left of a hold with this TTL, granted just now.
 func about(d, length time.Duration) bool { return d <= length && d > length-30*time.Minute }
 
 func permit(lockID string, limit int) driver.AcquireRequest {
@@ -41,7 +41,7 @@ func TestOwnLimits(t *testing.T) {
 			t.Errorf("%q is listed with limit %d, want it unknown", lockID, st.Limit)
 		}
 	}
-	// These holds count for others, and have no limit that could differ from theirs.
+	// These holds count for others, and have no limit that could differ.
 	if e := ask.Refused(t, s, permit("late", 5)); e.LimitDiffers {
 		t.Error("no limit is known, and the refusal says that one differs")
 	}
@@ -55,7 +55,7 @@ func TestOwnLimits(t *testing.T) {
 	if !ask.Refused(t, s, permit("late", 8)).LimitDiffers {
 		t.Error("a known limit differs from that of the request, and the refusal does not say so")
 	}
-	// A renewal forgets no limit that others must agree with.
+	// A renewal keeps the limit that others must match.
 	renew(t, own, []driver.RenewRequest{{HoldRef: known, TTL: 2 * time.Hour}}, -1)
 	if st := holdsOf(t, s)["known"]; st.Limit != 6 {
 		t.Errorf("after a renewal, the limit is %d, want 6", st.Limit)
@@ -88,7 +88,7 @@ func TestRetryAfterWithOwnLimits(t *testing.T) {
 	}
 }
 
-// Places are like the holds that their waiters will have.
+// Places are treated like the future holds of their waiters.
 func TestOwnLimitsInQueue(t *testing.T) {
 	coll := newCollection(t)
 	s, own := newStore(t, coll), newStoreWith(t, coll, &mongolock.Options{OwnLimits: true})
@@ -106,7 +106,7 @@ func TestOwnLimitsInQueue(t *testing.T) {
 		}
 	}
 	release(t, s, true, ref)
-	_ = ask.Refused(t, s, permit("late", 9)) // whose limit differs from that of the first
+	_ = ask.Refused(t, s, permit("late", 9)) // its limit differs from that of the first
 	if e := ask.Refused(t, own, permit("late", 2)); !e.OnlyAhead() || len(e.Ahead) != 2 {
 		t.Errorf("%+v, want that two are ahead", e)
 	}

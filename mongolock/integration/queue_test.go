@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// at is a request with a fair place of that number.
+// at returns the request with a fair place of this number.
 func at(q driver.AcquireRequest, place byte) driver.AcquireRequest {
 	q.Place, q.Fair = driver.PlaceID{place}, true
 	return q
@@ -33,7 +33,7 @@ func waits(t testing.TB, s driver.Store, q driver.AcquireRequest) {
 	}
 }
 
-// waiters are the lock IDs of those who wait for the resource.
+// waiters returns the lock IDs of the resource's waiters.
 func waiters(t testing.TB, s driver.Queue, resource string) (lockIDs []string) {
 	t.Helper()
 	for p, err := range s.Waiters(t.Context(), driver.Filter{Resource: resource}) {
@@ -98,7 +98,7 @@ func TestCommandsOfQueue(t *testing.T) {
 	commands.Want(t, "a grant to a waiter", one, func() { ask.Granted(t, s, at(ask.Request("r", "c"), 4)) })
 }
 
-// If the queues cannot be read, the renewals took place all the same.
+// If the queues cannot be read, the renewals still succeed.
 func TestRenewalsWhoseWaitersAreUnknown(t *testing.T) {
 	coll, fail := failing(t)
 	s := newStore(t, coll)
@@ -135,7 +135,7 @@ func TestPlacesInReplies(t *testing.T) {
 }
 
 // The clock of a command is the time when it began. If it then waited for a command that
-// began later, it must not drop the place that this one took.
+// began later, it must not drop the place that the later command took.
 func TestPlaceOfACommandThatBeganLater(t *testing.T) {
 	db := engines.MongoDatabase(t)
 	clock := engines.NewMongoClock(t, db)
@@ -174,7 +174,7 @@ func TestPlaceOfACommandThatBeganLater(t *testing.T) {
 	}
 }
 
-// What callers call themselves is text, whatever it looks like.
+// Names of callers are plain text, whatever they look like.
 func TestNamesOfWaiters(t *testing.T) {
 	s := newStore(t, newCollection(t))
 	ask.Granted(t, s, ask.Request("$r", "a"))
@@ -196,7 +196,7 @@ func TestNamesOfWaiters(t *testing.T) {
 	}
 }
 
-// All waiters are found by the names of those who wait.
+// All waiters are found by their lock IDs.
 func TestWaitersOfAll(t *testing.T) {
 	s := newStore(t, newCollection(t))
 	for _, resource := range []string{"r", "s"} {
@@ -226,8 +226,8 @@ func TestWaitersOfAll(t *testing.T) {
 	}
 }
 
-// Old clients leave the queue alone, and do not wait for it. A queue that is gone is
-// rebuilt by those who ask again.
+// Old clients leave the queue alone, and do not wait for it. If the queue is lost,
+// waiters rebuild it when they ask again.
 func TestOldClientsAndQueue(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -254,7 +254,7 @@ func TestOldClientsAndQueue(t *testing.T) {
 	ask.Granted(t, s, at(ask.Request("r", "b"), 1))
 }
 
-// What is no place does not count. The next request that changes the queue drops it.
+// Invalid places do not count. The next request that changes the queue drops them.
 func TestNoPlaces(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
@@ -296,8 +296,8 @@ func TestNoPlaces(t *testing.T) {
 	}
 }
 
-// A refusal needs no place: if that cannot be written, because the document has no room for
-// it or others write it all the time, the request is decided without writing it.
+// A refusal needs no place: if it cannot be written, because the document has no room or
+// others constantly write it, the request is decided without a place.
 func TestRefusalsNeedNoWrite(t *testing.T) {
 	for name, cause := range map[string]engines.MongoFailure{
 		"no room":        {Times: 1, Code: documentTooLarge},
@@ -344,7 +344,7 @@ func TestRefusalsNeedNoWrite(t *testing.T) {
 			fails()
 			refused("behind another", heir, driver.NoPlace, 1, 1, 0)
 			fails()
-			ask.Granted(t, s, first) // its own place is not in its way
+			ask.Granted(t, s, first) // its own place does not block it
 			if got := waiters(t, s, "r"); !slices.Equal(got, []string{"c"}) {
 				t.Errorf("%q wait", got)
 			}
@@ -357,8 +357,8 @@ func TestRefusalsNeedNoWrite(t *testing.T) {
 	}
 }
 
-// A place that is kept is not written until a quarter of its time is over, so waiters that
-// ask often do not write often.
+// A kept place is not written until a quarter of its time is over, so waiters that ask
+// often do not write often.
 func TestPlacesAreWrittenSeldom(t *testing.T) {
 	coll := newCollection(t)
 	clock := engines.NewMongoClock(t, coll.Database())

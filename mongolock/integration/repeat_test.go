@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// What a repeat finds may be on one server alone, which is why the first attempt
-// had no answer. So it writes, and is answered when the majority has that. It
+// The hold that a repeat finds may be on one server alone, so that the first attempt was
+// not answered. So a repeat writes, and is answered when the majority has the write. It
 // changes nothing else.
 func TestRepeatWrites(t *testing.T) {
 	coll := newCollection(t)
@@ -46,7 +46,7 @@ func TestRepeatWrites(t *testing.T) {
 		if after <= before || string(rest) != string(same) {
 			t.Errorf("%s: touched was %d and is %d; the document was\n%v\nand is\n%v", name, before, after, rest, same)
 		}
-		// What is refused is not written.
+		// A refusal does not write.
 		other := q
 		other.LockID, other.HoldID, other.Mode, other.Limit = "b", driver.NewHoldID(), driver.Exclusive, 0
 		if _, err := s.Acquire(t.Context(), other); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
-// A lock that is taken inside a transaction of the caller's is no part of it.
+// A lock acquired inside a transaction of the caller is not part of the transaction.
 func TestOutsideTransactions(t *testing.T) {
 	engines.OutsideMongoTransactions(t, newCollection(t), func(ctx context.Context, t *testing.T, coll *mongo.Collection) {
 		s := mongolock.New(coll, nil)

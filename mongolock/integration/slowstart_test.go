@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
-// A server, or the way to it, that was slow when the driver first measured it and
-// is quick now: the driver sends no command whose time is shorter than what it
-// measured, until it measures again.
+// The server, or the way to it, was slow when the driver first measured it, and is quick
+// now. Until the driver measures again, it sends no command with less time than it
+// measured.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
 	const (
@@ -29,7 +29,7 @@ func TestSlowStart(t *testing.T) {
 		slow  = 700 * time.Millisecond
 	)
 	n, near := proxy.New(t), newCollection(t)
-	newStore(t, near) // makes the indexes
+	newStore(t, near) // creates the indexes
 	t.Cleanup(func() { ask.Until(t, "all connections are closed", n.Idle) })
 	n.Set(proxy.Slow(slow))
 	var cleared atomic.Int64
@@ -96,7 +96,7 @@ func TestSlowStart(t *testing.T) {
 	within("init", s.Init)
 }
 
-// refused: the driver sends nothing that must be done within the time.
+// refused reports whether the driver does not send a command with this time limit.
 func refused(t *testing.T, coll *mongo.Collection, within time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -17,9 +17,8 @@ import (
 
 func logged(j *journal.Journal) *mongolock.Options { return &mongolock.Options{Logger: j.Logger()} }
 
-// The stream ends and cannot be opened for a while: those who watch get a signal
-// when it is there again, for nobody knows what they missed, and then every
-// release.
+// The stream ends and cannot be opened for a while. Watchers get a signal when it is open
+// again, because they may have missed a release, and then for every release.
 func TestStreamIsReopened(t *testing.T) {
 	if !engines.MongoDB(t).Emulated {
 		t.Skip("the change streams of a real server cannot be taken away")
@@ -35,7 +34,7 @@ func TestStreamIsReopened(t *testing.T) {
 			func(n *proxy.Network) error { n.Refuse(); return nil },
 			func(n *proxy.Network) error { n.Accept(); return nil },
 		},
-		// The driver's monitor finds out, by its own connection.
+		// The driver's monitor notices it, by its own connection.
 		"half-open": {
 			func(n *proxy.Network) error { n.Set(proxy.Silence); return nil },
 			func(n *proxy.Network) error { n.Set(proxy.Fault{}); return nil },
@@ -66,7 +65,7 @@ func TestStreamIsReopened(t *testing.T) {
 				t.Error("Watch returned without a stream")
 			}
 			cancel()
-			release(t, near, true, ref) // nobody hears of it
+			release(t, near, true, ref) // this release is not signalled
 			if err := c.back(n); err != nil {
 				t.Fatal(err)
 			}
@@ -81,8 +80,8 @@ func TestStreamIsReopened(t *testing.T) {
 	}
 }
 
-// A deployment without change streams, or a caller who wants none: the store says
-// so, in its traits and in the log, and works.
+// Without change streams, or if the caller wants none, the store says so, in its traits
+// and in the log, and works.
 func TestNoStreams(t *testing.T) {
 	if !engines.MongoDB(t).Emulated {
 		t.Skip("the change streams of a real server cannot be taken away")

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// Whatever the collection was opened with, writes reach the majority's journals
-// before they are answered, and the primary alone is read.
+// Whatever the settings of the collection are, writes reach the majority's journals
+// before they are answered, and only the primary is read.
 func TestWriteConcernAndReadPreference(t *testing.T) {
 	var commands sent.Commands
 	journal := false
@@ -61,8 +61,8 @@ func TestWriteConcernAndReadPreference(t *testing.T) {
 		default:
 			t.Errorf("an unexpected command: %v", command)
 		}
-		// To a server that is asked directly the driver says that it may be a secondary,
-		// which could not do any of the writes.
+		// With a direct connection the driver allows reads from a secondary, which could
+		// not do any of the writes.
 		switch mode, _ := command.Lookup("$readPreference", "mode").StringValueOK(); mode {
 		case "", "primary", "primaryPreferred":
 		default:

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What programs with mongo-lock call is there, in the form in which they call it.
+// Everything that programs with mongo-lock call exists, with the same types.
 var (
 	_ interface {
 		CreateIndexes(context.Context) error
@@ -92,7 +92,7 @@ func TestFilterOfTTLs(t *testing.T) {
 func TestNewestFirst(t *testing.T) {
 	now := time.Now()
 	var ls LockStatusesByCreatedAtDesc
-	for i := range 300 { // in the same millisecond, as the server tells the time
+	for i := range 300 { // in the same millisecond, the resolution of the server's clock
 		at := now
 		if i >= 200 {
 			at = now.Add(time.Millisecond)

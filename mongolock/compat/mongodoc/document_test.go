@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// FuzzDecode reads what nobody should have written.
+// FuzzDecode decodes arbitrary documents.
 func FuzzDecode(f *testing.F) {
 	now := bson.DateTime(time.Now().UnixMilli())
 	hold := obj("token", 7, "touched", 1, "lockId", "a", "holdId", driver.NewHoldID().String(), "end", now, "takeoverDelay", 5)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
-// collection is the one that old programs lock in.
+// collection returns the collection in which old programs lock.
 func collection() *mongo.Collection {
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://localhost:27017"))
 	if err != nil {
@@ -22,8 +22,8 @@ func collection() *mongo.Collection {
 	return client.Database("app").Collection("locks")
 }
 
-// Old programs insert {_id, lockedAt} and remove it; a TTL index removes what they
-// leave. Holdfast takes its timeout.
+// Old programs insert and remove {_id, lockedAt}; a TTL index removes what they leave
+// behind. Holdfast uses its timeout.
 func ExampleNewTTL() {
 	client := holdfast.New(mongodoc.NewTTL(collection(), nil), nil)
 	defer client.Close()
@@ -37,7 +37,7 @@ func ExampleNewTTL() {
 	}
 }
 
-// Old programs set locked, and take what was locked for a minute.
+// Old programs set locked, and take over a resource that has been locked for a minute.
 func ExampleNewFlag() {
 	store := mongodoc.NewFlag(collection(), &mongodoc.FlagOptions{Timeout: time.Minute})
 	client := holdfast.New(store, nil)
@@ -69,7 +69,7 @@ func ExampleNewValue() {
 	}
 }
 
-// An operator ends what an old program holds and will not release.
+// An operator ends a hold that an old program does not release.
 func ExampleStore() {
 	ctx := context.Background()
 	client := holdfast.New(mongodoc.NewTTL(collection(), nil), nil)

@@ -19,7 +19,7 @@ import (
 	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
-// A server that is gone is no answer, whatever is asked.
+// If the server is gone, every function returns an error that is not an answer.
 func TestServerGone(t *testing.T) {
 	server := engines.NewMongoServer(t)
 	client, err := mongo.Connect(options.Client().ApplyURI(server.URL).SetServerSelectionTimeout(200 * time.Millisecond))
@@ -40,7 +40,7 @@ func TestServerGone(t *testing.T) {
 		failed(t, "Purge", err)
 		want(t, purged)
 	}
-	// What failed is tried again, by each use.
+	// Each use tries again what failed.
 	server.Restart(t)
 	untilDone(t, func() error { return fresh.XLock(t.Context(), "r", "a", lock.LockDetails{}) })
 }
@@ -56,12 +56,12 @@ func untilDone(t *testing.T, try func() error) {
 	}
 }
 
-// loser is a dialer of a network that loses the reply to the next command of a name, after
-// the server has carried it out, and that cuts connections on which an update is to be
-// sent, a number of times, before it reaches the server.
+// loser is a dialer of a network that loses the reply to the next command with a given
+// name, after the server has executed it. It also cuts a number of connections on which
+// an update is sent, before it reaches the server.
 type loser struct {
 	command atomic.Pointer[string]
-	lost    func() // called when the reply has come; may be nil
+	lost    func() // called when the reply has arrived; may be nil
 	cuts    atomic.Int64
 }
 
@@ -100,8 +100,8 @@ func (c *losingConn) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// losing is a client of the drop-in on such a network, which has found its indexes.
-// Retryable writes would hide what is lost, where the server has them.
+// losing returns a client of the drop-in on such a network, which has found its indexes.
+// Retryable writes are off, because they would hide losses.
 func (f *fixture) losing(d options.ContextDialer) *lock.Client {
 	f.t.Helper()
 	opts := options.Client().SetDialer(d).SetRetryWrites(false).SetRetryReads(false)
@@ -112,8 +112,7 @@ func (f *fixture) losing(d options.ContextDialer) *lock.Client {
 	return c
 }
 
-// A reply that was lost is an error, and leaves nothing behind that others would
-// have to wait for.
+// A lost reply is an error, and leaves no lock behind that blocks others.
 func TestReplyLost(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()
@@ -141,14 +140,14 @@ func TestReplyLost(t *testing.T) {
 	unlocked, err := c.Unlock(ctx, "a")
 	failed(t, "Unlock", err)
 	want(t, unlocked)
-	want(t, must[[]lock.LockStatus](t)(c.Unlock(ctx, "a")), "r1/a") // as the documentation says: call it again
+	want(t, must[[]lock.LockStatus](t)(c.Unlock(ctx, "a")), "r1/a") // as documented: call it again
 	want(t, f.status(lock.Filter{}))
 	d.lose("find")
 	_, err = c.Status(ctx, lock.Filter{})
 	failed(t, "Status", err)
 }
 
-// A lock that was granted unheard is given back, though the network fails again.
+// A lock whose grant did not arrive is released, even if the network fails again.
 func TestGivenBackBeyondFaults(t *testing.T) {
 	f := newFixture(t)
 	var d loser
@@ -162,8 +161,8 @@ func TestGivenBackBeyondFaults(t *testing.T) {
 	want(t, f.status(lock.Filter{}))
 }
 
-// A request that arrives after the lock was given back leaves no lock behind either,
-// however long nothing got through before.
+// A request that arrives after the release leaves no lock behind either, however long the
+// network was down before.
 func TestRequestArrivesLate(t *testing.T) {
 	for name, outage := range map[string]time.Duration{"at once": 0, "after an outage": 1200 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -181,9 +180,8 @@ func TestRequestArrivesLate(t *testing.T) {
 	}
 }
 
-// detour keeps a findAndModify on its way. It arrives after the first update, which
-// found nothing, and before the second one. No update gets through until the outage is
-// over.
+// detour delays a findAndModify. It arrives after the first update, which found nothing,
+// and before the second one. No update gets through until the outage is over.
 type detour struct {
 	outage  time.Duration
 	armed   atomic.Bool
@@ -192,13 +190,13 @@ type detour struct {
 	kept    atomic.Pointer[func() error]
 }
 
-// down reports whether the outage that began with the findAndModify goes on.
+// down reports whether the outage that began with the findAndModify still lasts.
 func (d *detour) down() bool {
 	since := d.since.Load()
 	return since != nil && time.Since(*since) < d.outage
 }
 
-// arrive returns when the server has received and done it.
+// arrive returns when the server has received and executed it.
 func (d *detour) arrive() error {
 	if send := d.kept.Swap(nil); send != nil {
 		return (*send)()
@@ -268,7 +266,7 @@ func TestCancelledLock(t *testing.T) {
 	f.x("r", "b", 0)
 }
 
-// Damage that comes between a look and the renewal is told.
+// Damage that comes between a look and the renewal is reported.
 func TestDamageWhileRenewing(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)

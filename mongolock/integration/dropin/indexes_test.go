@@ -35,7 +35,7 @@ var wanted = []string{
 	"shared.locks.lockId_1", "shared.locks.expiresAt_1", "waiters.lockId_1 sparse", "touched_1",
 }
 
-// Whatever a client does first makes the indexes, also if many do it at once.
+// The first use creates the indexes, whatever it is, even if there are several at once.
 func TestFirstUse(t *testing.T) {
 	for what, use := range map[string]func(*fixture) error{
 		"CreateIndexes": func(f *fixture) error { return f.CreateIndexes(f.t.Context()) },
@@ -65,8 +65,8 @@ func TestFirstUse(t *testing.T) {
 	}
 }
 
-// Without the unique index nothing is locked. Each use returns the reason, until it
-// is fixed.
+// Without the unique index nothing is locked. Each use returns the reason, until it is
+// fixed.
 func TestIndexCannotBeMade(t *testing.T) {
 	f := newFixture(t)
 	twice := []any{bson.M{"resource": "r"}, bson.M{"resource": "r"}}

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// everything calls all that asks the server about resource and lockId.
+// everything calls every function that sends a request about resource and lockId.
 func everything(ctx context.Context, c *lock.Client, resource, lockID string) map[string]error {
 	errs := map[string]error{
 		"XLock": c.XLock(ctx, resource, lockID, lock.LockDetails{}),
@@ -24,7 +24,7 @@ func everything(ctx context.Context, c *lock.Client, resource, lockID string) ma
 	return errs
 }
 
-// failed: an error that nobody can take for an answer.
+// failed checks that the error cannot be mistaken for an answer.
 func failed(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil || errors.Is(err, lock.ErrAlreadyLocked) || errors.Is(err, lock.ErrLockNotFound) {
@@ -32,7 +32,7 @@ func failed(t *testing.T, what string, err error) {
 	}
 }
 
-// What cannot be meant is refused, and nothing is sent.
+// Invalid arguments are refused, and nothing is sent.
 func TestInvalid(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
@@ -57,7 +57,7 @@ func TestInvalid(t *testing.T) {
 				errs[what+" of a name "+how] = err
 			}
 		}
-		// It would be all there is.
+		// An empty lockId would mean all locks.
 		_, errs["Unlock of nothing"] = c.Unlock(ctx, "")
 		_, errs["Renew of nothing"] = c.Renew(ctx, "", 10)
 		_, errs["Renew for too long"] = c.Renew(ctx, "a", math.MaxUint)

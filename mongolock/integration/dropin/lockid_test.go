@@ -10,7 +10,7 @@ import (
 func TestUnlock(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()
-	want(t, must[[]lock.LockStatus](t)(f.Unlock(ctx, "a"))) // nothing there, not even a collection
+	want(t, must[[]lock.LockStatus](t)(f.Unlock(ctx, "a"))) // nothing exists, not even a collection
 	err := f.XLock(ctx, "r1", "a", lock.LockDetails{Owner: "ann", Host: "h1", Comment: "c", TTL: 100})
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestUnlock(t *testing.T) {
 	f.s("r2", "a", 0, -1)
 	before := f.status(lock.Filter{LockId: "a"})
 	unlocked := must[[]lock.LockStatus](t)(f.Unlock(ctx, "a"))
-	want(t, unlocked, "r2/a", "r4/a", "r1/a") // taken in the same millisecond, perhaps
+	want(t, unlocked, "r2/a", "r4/a", "r1/a") // some may have been acquired in the same millisecond
 	for i := range unlocked {
 		if unlocked[i].TTL > before[i].TTL || unlocked[i].TTL < before[i].TTL-60 {
 			t.Errorf("TTL was %d and is told as %d", before[i].TTL, unlocked[i].TTL)
@@ -43,7 +43,7 @@ func TestUnlock(t *testing.T) {
 	f.x("r2", "c", 0)
 }
 
-// What has expired is unlocked as well, unless somebody else has it now.
+// Expired locks are unlocked as well, unless another lockId has the resource now.
 func TestUnlockExpired(t *testing.T) {
 	f := newFixture(t)
 	f.x("r1", "a", 1)
@@ -60,9 +60,9 @@ func TestRenew(t *testing.T) {
 	f.s("r4", "other", 3600, -1)
 	f.x("r1", "a", 3600)
 	f.s("r4", "a", 3600, -1)
-	f.s("r2", "a", 0, -1) // has no TTL, and gets one
+	f.s("r2", "a", 0, -1) // it has no TTL, and gets one
 	f.x("r3", "b", 0)
-	for _, ttl := range []uint{7200, 60, 100 * 365 * 86400, 600} { // longer and shorter
+	for _, ttl := range []uint{7200, 60, 100 * 365 * 86400, 600} { // both longer and shorter ones
 		renewed := must[[]lock.LockStatus](t)(f.Renew(ctx, "a", ttl))
 		want(t, renewed, "r2/a", "r4/a", "r1/a")
 		for _, ls := range [][]lock.LockStatus{renewed, f.status(lock.Filter{LockId: "a"})} {
@@ -81,7 +81,7 @@ func TestRenew(t *testing.T) {
 	f.counted("r4", 2)
 }
 
-// Renew needs a second left on all, and else renews none.
+// Renew requires a second left on all locks, and otherwise renews none.
 func TestRenewNotFound(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()
@@ -96,23 +96,23 @@ func TestRenewNotFound(t *testing.T) {
 	check("b")
 	f.s("r2", "a", 2, -1)
 	if f.clock.Set() {
-		f.pass(time.Second) // just a second left
+		f.pass(time.Second) // exactly a second left
 		want(t, must[[]lock.LockStatus](t)(f.Renew(ctx, "a", 2)), "r2/a", "r1/a")
 		f.pass(time.Millisecond)
 	}
 	f.pass(time.Second)
-	check("a") // one has less
+	check("a") // one has less than a second left
 	f.pass(time.Second)
-	check("a") // one has nothing
+	check("a") // one has expired
 	for _, l := range f.status(lock.Filter{LockId: "a"}) {
 		if l.TTL > 3600 {
 			t.Errorf("renewed: %+v", l)
 		}
 	}
-	// The present holder is not a.
+	// Now b is the holder.
 	f.x("r2", "b", 0)
 	if f.clock.Set() {
-		check("a") // r1 was renewed for 2 s, and is past that
+		check("a") // r1 was renewed for 2 s, which are over
 		return
 	}
 	want(t, must[[]lock.LockStatus](t)(f.Renew(ctx, "a", 10)), "r1/a")
@@ -131,7 +131,7 @@ func TestRenewForNothing(t *testing.T) {
 	f.x("r", "b", 0)
 }
 
-// More than go into one request.
+// More locks than one request can contain.
 func TestManyLocks(t *testing.T) {
 	f := newFixture(t)
 	const n = 501

@@ -17,7 +17,7 @@ func TestXLock(t *testing.T) {
 	ctx := t.Context()
 	f.x("r1", "a", 0)
 	f.x("r2", "a", 0)
-	refused(t, f.XLock(ctx, "r1", "a", lock.LockDetails{})) // its own
+	refused(t, f.XLock(ctx, "r1", "a", lock.LockDetails{})) // its own lock
 	refused(t, f.XLock(ctx, "r1", "b", lock.LockDetails{}))
 	refused(t, f.SLock(ctx, "r1", "a", lock.LockDetails{}, -1))
 	refused(t, f.SLock(ctx, "r1", "b", lock.LockDetails{}, -1))
@@ -43,10 +43,10 @@ func TestSLock(t *testing.T) {
 	f.s("r", "a", 0, 6)
 	f.s("r", "b", 0, -7)
 	f.counted("r", 7)
-	f.s("other", "a", 0, 1) // a lockId has one lock of each resource
+	f.s("other", "a", 0, 1) // a lockId can have one lock of each resource
 }
 
-// An expired lock neither blocks nor counts, though nobody purged it.
+// An expired lock neither blocks nor counts, even if it was not purged.
 func TestExpiredDoesNotBlock(t *testing.T) {
 	f := newFixture(t)
 	for _, r := range []string{"x then x", "x then s"} {
@@ -59,7 +59,7 @@ func TestExpiredDoesNotBlock(t *testing.T) {
 	f.s("one lives", "a", 1, -1)
 	f.s("one lives", "b", 100, -1)
 	f.pass(time.Second)
-	f.x("x then x", "a", 0) // the same lockId, too
+	f.x("x then x", "a", 0) // even with the same lockId
 	f.s("x then s", "b", 0, 1)
 	f.x("s then x", "c", 0)
 	f.s("s then s", "a", 0, 1)
@@ -70,7 +70,7 @@ func TestExpiredDoesNotBlock(t *testing.T) {
 	}
 }
 
-// The server's clock decides, here one that is years ahead of the clients'.
+// The server's clock decides, here a clock that is years ahead of the clients'.
 func TestServerClock(t *testing.T) {
 	f := newFixture(t)
 	if !f.clock.Set() {
@@ -89,8 +89,8 @@ func TestServerClock(t *testing.T) {
 	f.x("r", "b", 0)
 }
 
-// The first shared locks of a resource are all granted, as far as there is room,
-// although the document is made by one of them.
+// The first shared locks of a resource are all granted while there is room, although one
+// of them creates the document.
 func TestFirstSharedLocks(t *testing.T) {
 	f := newFixture(t)
 	for round := range 20 {
@@ -116,8 +116,8 @@ func TestFirstSharedLocks(t *testing.T) {
 	}
 }
 
-// Everybody's own maxConcurrent decides for himself, as with mongo-lock. A Client of
-// Holdfast's beside them has the limit that it asks for.
+// As with mongo-lock, only the caller's own maxConcurrent counts. A Client of Holdfast
+// beside these callers gets the limit that it requests.
 func TestOwnMaxConcurrent(t *testing.T) {
 	f := newFixture(t)
 	f.s("r", "a", 0, 1)

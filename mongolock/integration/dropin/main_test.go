@@ -15,11 +15,11 @@ import (
 	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
-// No client of the drop-in is ever closed: it must leave nothing behind.
+// The drop-in's clients are never closed, so they must not leave goroutines behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a collection with a client of the drop-in, and one with mongo-lock
-// whose clock is right.
+// fixture is a collection with a client of the drop-in, and with an old client of
+// mongo-lock whose clock is right.
 type fixture struct {
 	*lock.Client
 	t     *testing.T
@@ -56,7 +56,7 @@ func (f *fixture) s(resource, lockID string, ttl uint, most int) {
 	}
 }
 
-// refused compares as programs with mongo-lock do.
+// refused compares errors as programs with mongo-lock do.
 func refused(t *testing.T, err error) {
 	t.Helper()
 	if err != lock.ErrAlreadyLocked { //nolint:errorlint // programs compare so
@@ -86,7 +86,7 @@ func (f *fixture) status(filter lock.Filter) []lock.LockStatus {
 	return must[[]lock.LockStatus](f.t)(f.Status(f.t.Context(), filter))
 }
 
-// names are the locks as resource/lockId, in their order.
+// names returns the locks as resource/lockId, in their order.
 func names(ls []lock.LockStatus) []string {
 	all := make([]string, len(ls))
 	for i, l := range ls {

@@ -56,7 +56,7 @@ func TestLocksOfOldClients(t *testing.T) {
 	f.oldX("r1", "old", 0)
 }
 
-// And the other way round.
+// Programs with mongo-lock show, renew and unlock locks of the drop-in.
 func TestLocksForOldClients(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()

@@ -16,7 +16,7 @@ func (f *fixture) purge(wanted ...string) []lock.LockStatus {
 	return purged
 }
 
-// All locks of a lockId of which one has expired go, and no others.
+// All locks of a lockId with an expired lock are purged, and no others.
 func TestPurge(t *testing.T) {
 	f := newFixture(t)
 	f.purge()
@@ -29,7 +29,7 @@ func TestPurge(t *testing.T) {
 	f.purge()
 	f.pass(time.Second)
 	purged := f.purge("r3/b", "r4/b", "r3/c", "r2/b")
-	for i, ttl := range []int64{29, -1, 0, 0} { // as they were before
+	for i, ttl := range []int64{29, -1, 0, 0} { // their former TTLs
 		if got := purged[i].TTL; got > ttl || got < min(ttl, 0) {
 			t.Errorf("%s had a TTL of %d, want %d", purged[i].Resource, got, ttl)
 		}
@@ -39,7 +39,7 @@ func TestPurge(t *testing.T) {
 	f.purge()
 }
 
-// What expired and is another's now is not purged for it.
+// An expired lock whose resource has another holder now is not purged.
 func TestPurgeAfterTakeover(t *testing.T) {
 	f := newFixture(t)
 	f.x("r1", "a", 1)
@@ -50,11 +50,11 @@ func TestPurgeAfterTakeover(t *testing.T) {
 	want(t, f.status(lock.Filter{}), "r1/b", "r2/a")
 }
 
-// A hold in its takeover delay blocks, and has not expired for anybody.
+// A hold in its takeover delay blocks, and counts as expired for nobody.
 func TestPurgeWaitsForTakeoverDelay(t *testing.T) {
 	f := newFixture(t)
 	store := mongolock.New(f.coll, &mongolock.Options{Poll: true})
-	if err := f.CreateIndexes(t.Context()); err != nil { // which may take its time
+	if err := f.CreateIndexes(t.Context()); err != nil { // this may take long
 		t.Fatal(err)
 	}
 	_, err := store.Acquire(t.Context(), driver.AcquireRequest{
@@ -72,10 +72,10 @@ func TestPurgeWaitsForTakeoverDelay(t *testing.T) {
 	f.purge("r2/a", "r1/a")
 }
 
-// After Purge has seen an expired lock, its lockId may lock again. Or a renewal that the
-// server began in time comes late, because it waited for the document. The server finds
-// nothing expired then, so the lock stays, and with it the others of its lockId, unless one
-// of them has expired.
+// After Purge has seen an expired lock, its lockId may lock again, or a timely renewal
+// may take effect late because it waited for the document. The server then finds nothing
+// expired, so the lock stays, and with it the other locks of its lockId, unless one of
+// them has expired.
 func TestPurgeLooksAgain(t *testing.T) {
 	renews := func(f *fixture) {
 		f.pass(-time.Second - 500*time.Millisecond)
@@ -85,10 +85,10 @@ func TestPurgeLooksAgain(t *testing.T) {
 		}
 		f.pass(time.Second + 500*time.Millisecond)
 	}
-	locks := func(f *fixture) { f.x("r1", "a", 100) } // the expired one is no obstacle
+	locks := func(f *fixture) { f.x("r1", "a", 100) } // the expired lock does not block this
 	for name, c := range map[string]struct {
 		take   func(f *fixture)
-		find   int // the read after which it comes
+		find   int // after which read it comes
 		comes  func(f *fixture)
 		purged []string
 		stay   []string
@@ -128,7 +128,7 @@ func TestPurgeLooksAgain(t *testing.T) {
 	}
 }
 
-// ref is the exclusive or first shared hold of the resource.
+// ref returns the exclusive or first shared hold of the resource.
 func (f *fixture) ref(resource string) driver.HoldRef {
 	f.t.Helper()
 	for s, err := range mongolock.New(f.coll, nil).List(f.t.Context(), driver.Filter{Resource: resource, Expired: true}) {

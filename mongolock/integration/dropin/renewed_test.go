@@ -12,8 +12,8 @@ import (
 	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
-// after is a client of the drop-in that has found its indexes, and does something
-// whenever the command has succeeded, for the n-th time.
+// after returns a client of the drop-in that has found its indexes. Whenever the command
+// has succeeded for the n-th time, it calls do(n).
 func (f *fixture) after(command string, do func(n int)) *lock.Client {
 	f.t.Helper()
 	ready, n := false, 0
@@ -32,8 +32,8 @@ func (f *fixture) after(command string, do func(n int)) *lock.Client {
 	return c
 }
 
-// What a program with mongo-lock renews, while it is being unlocked, is a lock of the
-// lockId as before: it is unlocked, too, and said to be.
+// A lock that a program with mongo-lock renews during Unlock is still a lock of the
+// lockId: it is unlocked and returned, too.
 func TestUnlockWhatWasRenewed(t *testing.T) {
 	for name, take := range map[string]func(*fixture){
 		"exclusive": func(f *fixture) { f.x("r", "a", 100) },
@@ -46,7 +46,7 @@ func TestUnlockWhatWasRenewed(t *testing.T) {
 				if n > 1 {
 					return
 				}
-				f.pass(time.Second) // or it would be renewed to the end that it has
+				f.pass(time.Second) // otherwise the renewal would not change the end
 				if err := f.old.Renew(t.Context(), "a", time.Hour); err != nil {
 					t.Error(err)
 				}
@@ -57,8 +57,8 @@ func TestUnlockWhatWasRenewed(t *testing.T) {
 	}
 }
 
-// What a program with mongo-lock renews, while it is being renewed, is a lock of the
-// lockId as before, too: nobody is told that it is not there.
+// A lock that a program with mongo-lock renews during Renew is still a lock of the
+// lockId, too: it is not reported as missing.
 func TestRenewWhatWasRenewed(t *testing.T) {
 	for name, c := range map[string]struct {
 		take  func(*fixture)
@@ -77,7 +77,7 @@ func TestRenewWhatWasRenewed(t *testing.T) {
 				if n > 1 {
 					return
 				}
-				f.pass(time.Second) // or it would be renewed to the end that it has
+				f.pass(time.Second) // otherwise the renewal would not change the end
 				if err := f.old.Renew(t.Context(), "a", time.Hour); err != nil {
 					t.Error(err)
 				}
@@ -91,7 +91,7 @@ func TestRenewWhatWasRenewed(t *testing.T) {
 	}
 }
 
-// A purge takes what it saw expired. What was renewed since is somebody's.
+// Purge takes the locks that it saw expired, but not if they were renewed since then.
 func TestPurgeWhatWasRenewed(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 1)

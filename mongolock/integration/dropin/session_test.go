@@ -10,7 +10,7 @@ import (
 	lock "github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock"
 )
 
-// A lock that is taken inside a transaction of the caller's is no part of it.
+// A lock acquired inside a transaction of the caller is not part of the transaction.
 func TestOutsideTransactions(t *testing.T) {
 	engines.OutsideMongoTransactions(t, newFixture(t).coll, func(ctx context.Context, t *testing.T, coll *mongo.Collection) {
 		c := lock.NewClient(coll)

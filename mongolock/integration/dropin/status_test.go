@@ -66,8 +66,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// An exclusive lock is not shown beside a shared one that matches: both can be in
-// one document if an old client shares what has expired.
+// An exclusive lock is not shown beside a matching shared one. Both can be in one
+// document if an old client shares an expired resource.
 func TestStatusOfOneDocument(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 1)
@@ -84,7 +84,7 @@ func TestStatusOfOneDocument(t *testing.T) {
 	want(t, f.status(lock.Filter{}), "r/a")
 }
 
-// What has expired is shown until it is gone.
+// Expired locks are shown until they are removed.
 func TestStatusOfExpired(t *testing.T) {
 	f := newFixture(t)
 	f.x("r1", "a", 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/fence"
 )
 
-// cents are written as a text by a registry that knows them.
+// cents are written as text by a registry that knows them.
 type cents int
 
 func withCents() *bson.Registry {
@@ -29,10 +29,10 @@ func withCents() *bson.Registry {
 	return r
 }
 
-// What the caller wrote is encoded as the collection does it, whatever form it has.
+// The caller's values are encoded as the collection does it, in every form.
 func TestEncodedAsTheCollectionDoes(t *testing.T) {
-	// The driver notes how it encodes a type when it first does so, whatever is asked
-	// for later: each has its own.
+	// On the first use of a type, the driver stores how to encode it, also for later uses
+	// with other settings. So each case has a type of its own.
 	type account struct {
 		Balance int `json:"bal"`
 		Note    string
@@ -112,8 +112,8 @@ func TestTokensAreNumbers(t *testing.T) {
 	}
 }
 
-// A collection that is written without being told what became of it is no place
-// for a fence: the answer is asked for.
+// A collection with unacknowledged writes is unfit for a fence: the fence requests an
+// acknowledgement.
 func TestUnacknowledged(t *testing.T) {
 	coll := documents(t)
 	careless := coll.Clone(options.Collection().SetWriteConcern(writeconcern.Unacknowledged()))

@@ -28,7 +28,7 @@ func set(key string, value any) bson.D {
 	return bson.D{{Key: "$set", Value: bson.D{{Key: key, Value: value}}}}
 }
 
-// documents has one document with what is given.
+// documents returns a collection with one document with the given fields.
 func documents(t *testing.T, more ...bson.E) *mongo.Collection {
 	t.Helper()
 	coll := engines.MongoDatabase(t).Collection("documents")
@@ -108,7 +108,7 @@ func TestUpdateOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			coll := documents(t, c.there...)
-			for range 2 { // a repeat is the same again
+			for range 2 { // a repeat has the same effect
 				if _, err := fence.UpdateOne(t.Context(), coll, one, c.update, c.token); !errors.Is(err, c.want) {
 					t.Fatalf("error %v, want %v", err, c.want)
 				}
@@ -121,8 +121,8 @@ func TestUpdateOne(t *testing.T) {
 	}
 }
 
-// The fence belongs to the transaction of the caller's ctx, as the data does. To a
-// client whose session it is not, the driver says so.
+// The fence is part of the transaction of the caller's ctx, like the data. With the
+// session of another client, the driver reports an error.
 func TestPartOfTransactions(t *testing.T) {
 	coll := documents(t)
 	session, err := engines.MongoDatabase(t).Client().StartSession()
@@ -159,7 +159,7 @@ func TestUpsert(t *testing.T) {
 	if n, err := coll.CountDocuments(t.Context(), bson.D{}); err != nil || n != 2 {
 		t.Errorf("%d documents, error %v", n, err)
 	}
-	// Another unique index that is in the way is not staleness.
+	// A conflict on another unique index is not a stale token.
 	if _, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
 		Keys: bson.D{{Key: "n", Value: 1}}, Options: options.Index().SetUnique(true),
 	}); err != nil {
@@ -171,7 +171,7 @@ func TestUpsert(t *testing.T) {
 	}
 }
 
-// A filter without a value for _id has to choose one document.
+// A filter without a value for _id must match only one document.
 func TestFilters(t *testing.T) {
 	coll := documents(t)
 	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "two"}, {Key: "n", Value: 1}}); err != nil {
@@ -193,7 +193,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// It is one statement, and one more only to say why nothing was changed.
+// It takes one statement, and another one only to find out why nothing was changed.
 func TestCommands(t *testing.T) {
 	coll, commands := sent.Through(t, documents(t))
 	claim := func(token uint64, want error) func() {
@@ -212,7 +212,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// The holder that was stopped past its TTL writes too late.
+// A holder that was stopped for longer than its TTL writes too late.
 func TestS2_stopped(t *testing.T) {
 	documents := documents(t)
 	db := engines.MongoDatabase(t)

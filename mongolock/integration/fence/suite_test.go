@@ -37,7 +37,7 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// harness is a document that the filter chooses.
+// harness is for a document that the filter matches.
 func harness(t *testing.T, filter bson.D) (*fencetest.Harness, *mongo.Collection) {
 	coll := documents(t, bson.E{Key: "name", Value: "one"})
 	update := func(t *testing.T, u bson.D) {
@@ -72,7 +72,7 @@ func harness(t *testing.T, filter bson.D) (*fencetest.Harness, *mongo.Collection
 	}, coll
 }
 
-// number is that of a field, 0 if there is none.
+// number returns the value of a field, 0 if it is missing.
 func number(t *testing.T, coll *mongo.Collection, field string) int64 {
 	t.Helper()
 	doc, err := coll.FindOne(t.Context(), one).Raw()

@@ -37,7 +37,7 @@ func oldLocks(t testing.TB, p oldmongodoc.Program, resource string) {
 	}
 }
 
-// All that a Client does works beside old programs.
+// All functions of a Client work beside old programs.
 func TestClientBesideOldPrograms(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll := newCollection(t)

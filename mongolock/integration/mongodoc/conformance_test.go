@@ -18,7 +18,7 @@ func (l layout) inRealTime(t *testing.T) *drivertest.Harness {
 	return l.harness(coll, coll)
 }
 
-// harness opens stores in one collection, and looks after it in another way.
+// harness opens stores in one collection, and checks the data by another connection.
 func (l layout) harness(coll, near *mongo.Collection) *drivertest.Harness {
 	return &drivertest.Harness{
 		Store:     l.open(coll),
@@ -42,7 +42,7 @@ func (l layout) behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harnes
 	return withSetClock(t, l.harness(engines.MongoBehind(t, near, n), near), near)
 }
 
-// withSetClock lets the clock of the database stand still until it is moved.
+// withSetClock stops the clock of the database until the test moves it.
 func withSetClock(t *testing.T, h *drivertest.Harness, coll *mongo.Collection) *drivertest.Harness {
 	h.RenewalsUntold = true
 	return engines.NewMongoClock(t, coll.Database()).Drive(t, h)
@@ -66,7 +66,7 @@ func TestConformanceBehindFaults(t *testing.T) {
 	})
 }
 
-// Connections are cut now and then, before the server has acted or after.
+// Connections are cut now and then, before or after the server has acted.
 func TestConformanceBehindNetwork(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		thorough.Test(t, "the conformance suite once more: on a bad network")

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
-// damages are for all layouts, and for some.
+// damages has damage for all layouts and for single ones.
 var damages = map[string]map[string]bson.D{
 	"": {
 		"what was added is a text":  obj("holdfast", "none"),

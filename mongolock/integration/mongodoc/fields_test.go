@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
-// until is what old programs take the end of a hold to be.
+// until returns when the hold ends in the view of old programs.
 func until(t testing.TB, l layout, doc bson.Raw) time.Time {
 	t.Helper()
 	if l.name == "value" {
@@ -73,8 +73,8 @@ func TestShownToOldPrograms(t *testing.T) {
 	})
 }
 
-// A new hold of the value that a former one had never has its obtained_at: an old
-// program that has read the former one as expired would take the new one over.
+// A new hold with the same value as a former one never has its obtained_at: an old
+// program that has read the former one as expired would take over the new one.
 func TestObtainedAtIsNew(t *testing.T) {
 	coll := newCollection(t)
 	clock := engines.NewMongoClock(t, coll.Database())
@@ -89,7 +89,7 @@ func TestObtainedAtIsNew(t *testing.T) {
 			q.TTL = first
 			ask.Granted(t, s, q)
 			before := raw(t, coll, "r").Lookup("obtained_at").Time()
-			if err := clock.Pass(t.Context(), first+time.Millisecond); err != nil { // it can be read as expired now
+			if err := clock.Pass(t.Context(), first+time.Millisecond); err != nil { // now old programs can read it as expired
 				t.Fatal(err)
 			}
 			q = ask.Request("r", "a")
@@ -103,8 +103,8 @@ func TestObtainedAtIsNew(t *testing.T) {
 	}
 }
 
-// Without old programs tokens rise in the layout whose documents stay, even while
-// the clock stands still or goes back.
+// Without old programs tokens rise in the layout whose documents stay, even while the
+// clock stands still or goes back.
 func TestTokensOfValue(t *testing.T) {
 	coll := newCollection(t)
 	clock := engines.NewMongoClock(t, coll.Database())
@@ -125,8 +125,8 @@ func TestTokensOfValue(t *testing.T) {
 	}
 }
 
-// No document of the layout in which old programs make none is deleted; in the
-// layout in which a document is a hold, all are that have expired.
+// In the layout whose documents old programs do not create, no document is deleted. In
+// the layout in which a document is a hold, all expired ones are deleted.
 func TestSweepKeepsToTheLayout(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll := newCollection(t)
@@ -151,7 +151,8 @@ func TestSweepKeepsToTheLayout(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Its takeover delay ends with it. Where releases delete, this one cannot.
+		// Its takeover delay ends with it. In the layout that deletes on release, this
+		// one cannot.
 		if !ask.Released(t, s, late, time.Second) {
 			t.Error("the late release found nothing")
 		}

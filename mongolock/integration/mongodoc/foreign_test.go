@@ -41,8 +41,8 @@ func update(t testing.TB, coll *mongo.Collection, resource string, fields bson.D
 	}
 }
 
-// foreign is what an old program writes over a hold of lock ID "a", and the lock ID
-// that it has then. It lives for an hour and 30 s.
+// foreign returns the fields that an old program writes over a hold of lock ID "a", and
+// the lock ID of the resulting hold. It lives for an hour and 30 s.
 func foreign(l layout) (fields bson.D, lockID string) {
 	switch l.name {
 	case "TTL":
@@ -53,8 +53,8 @@ func foreign(l layout) (fields bson.D, lockID string) {
 	return obj("value", "a", "ttl", 3630, "obtained_at", time.Now()), "a"
 }
 
-// What an old program wrote is a new hold: what was known of the former one is good
-// for nothing, and does not become good again.
+// Fields written by an old program are a new hold. References to the former hold stop
+// matching, and never match again.
 func TestForeignFields(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll := newCollection(t)
@@ -105,7 +105,7 @@ func TestForeignFields(t *testing.T) {
 	})
 }
 
-// An old program that gives up what it does not hold ends Holdfast's hold.
+// An old program that releases by name ends Holdfast's hold.
 func TestReleaseByName(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll := newCollection(t)
@@ -130,8 +130,7 @@ func TestReleaseByName(t *testing.T) {
 	})
 }
 
-// Documents that have more or less than ours are understood, and keep what others
-// put into them.
+// Documents with missing or additional fields are accepted, and keep the additional ones.
 func TestUnderstood(t *testing.T) {
 	long := time.Now().Add(-time.Hour)
 	for name, c := range map[string]struct {

@@ -22,7 +22,7 @@ func makeIndex(t testing.TB, coll *mongo.Collection, opts *options.IndexOptionsB
 	}
 }
 
-// oldEnds is how long a hold lives that an old program has just made.
+// oldEnds returns how long a new hold of an old program lives.
 func oldEnds(t testing.TB, coll *mongo.Collection, s *mongodoc.Store) time.Duration {
 	t.Helper()
 	if _, err := coll.InsertOne(t.Context(), obj("_id", "old", "lockedAt", time.Now())); err != nil {
@@ -40,7 +40,7 @@ func TestTTLIndexIsMade(t *testing.T) {
 	if err != nil || len(specs) != 2 || *specs[1].ExpireAfterSeconds != 90 {
 		t.Errorf("indexes %+v, error %v", specs, err)
 	}
-	// Others take what it says.
+	// Other stores take the timeout from the index.
 	if left := oldEnds(t, coll, start(t, mongodoc.NewTTL(coll, nil))); left > 90*time.Second || left < 30*time.Second {
 		t.Errorf("an old hold has %v left", left)
 	}
@@ -85,7 +85,7 @@ func TestIndexesThatWillNotDo(t *testing.T) {
 	}
 }
 
-// An index on more than lockedAt removes nothing, and is nobody's business.
+// An index on more fields than lockedAt removes nothing, and is ignored.
 func TestOtherIndexes(t *testing.T) {
 	coll := newCollection(t)
 	if _, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: obj("lockedAt", 1, "note", 1)}); err != nil {

@@ -15,11 +15,11 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// layout is one of the three.
+// layout is one of the three layouts.
 type layout struct {
 	name string
 	open func(*mongo.Collection) *mongodoc.Store
-	// damage makes a document unreadable.
+	// damage makes a document undecodable.
 	damage bson.D
 	// uncounted, see drivertest.Harness.
 	uncounted bool
@@ -37,8 +37,8 @@ func newTTL(coll *mongo.Collection) *mongodoc.Store {
 
 func newFlag(coll *mongo.Collection) *mongodoc.Store { return mongodoc.NewFlag(coll, nil) }
 
-// follows fails the test if the second hold has no higher token. Where a release deletes
-// the document, the token is the clock's: it may be the same within a millisecond.
+// follows fails the test unless the second hold has a higher token. If a release deletes
+// the document, the token is that of the clock, and may be the same within a millisecond.
 func (l layout) follows(t *testing.T, second, first driver.HoldRef) {
 	t.Helper()
 	if second.Token < first.Token || l.name == "flag" && second.Token == first.Token {
@@ -46,7 +46,7 @@ func (l layout) follows(t *testing.T, second, first driver.HoldRef) {
 	}
 }
 
-// each runs a test on each layout, all at the same time.
+// each runs a test for each layout, in parallel.
 func each(t *testing.T, test func(t *testing.T, l layout)) {
 	for _, l := range layouts {
 		t.Run(l.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func each(t *testing.T, test func(t *testing.T, l layout)) {
 	}
 }
 
-// newCollection is empty, in a database of its own.
+// newCollection returns an empty collection, in a database of its own.
 func newCollection(t testing.TB) *mongo.Collection {
 	t.Helper()
 	return engines.MongoDatabase(t).Collection("locks")
@@ -75,7 +75,7 @@ var obj = mongokit.Obj
 
 func named(resource string) bson.D { return obj("_id", resource) }
 
-// raw is the document of a resource, or nil.
+// raw returns the document of a resource, or nil.
 func raw(t testing.TB, coll *mongo.Collection, resource string) bson.Raw {
 	t.Helper()
 	doc, err := coll.FindOne(t.Context(), named(resource)).Raw()

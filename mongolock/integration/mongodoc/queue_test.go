@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// These layouts keep no queue. To give up a place releases no hold, not even one of the same
-// lock ID.
+// These layouts have no queue. Giving up a place releases no hold, not even one of the
+// same lock ID.
 func TestPlacesAreIgnored(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		s := start(t, l.open(newCollection(t)))

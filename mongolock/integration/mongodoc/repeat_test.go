@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// What a repeat finds may be on one server alone, which is why the first attempt
-// had no answer. So it writes, and is answered when the majority has that. What is
-// refused does not.
+// The hold that a repeat finds may be on one server alone, so that the first attempt was
+// not answered. So a repeat writes, and is answered when the majority has the write. A
+// refusal does not write.
 func TestRepeatWrites(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll := newCollection(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/integration/sent"
 )
 
-// One command for each operation, and a second one only where the first found
-// less than it was asked for.
+// Each operation takes one command, and a second one only if the first found less than
+// was requested.
 func TestCommandsPerOperation(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll, commands := sent.Through(t, newCollection(t))
@@ -41,7 +41,7 @@ func TestCommandsPerOperation(t *testing.T) {
 	})
 }
 
-// What cannot be is refused before anything is sent.
+// Impossible requests are refused before anything is sent.
 func TestRefusedBeforeItIsSent(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll, commands := sent.Through(t, newCollection(t))

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults"
 )
 
-// A lock that is taken inside a transaction of the caller's is no part of it.
+// A lock acquired inside a transaction of the caller is not part of the transaction.
 func TestOutsideTransactions(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		engines.OutsideMongoTransactions(t, newCollection(t), func(ctx context.Context, t *testing.T, coll *mongo.Collection) {

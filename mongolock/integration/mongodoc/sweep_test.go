@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock/compat/mongodoc"
 )
 
-// A sweep that may delete so many records deletes no more and says that it stopped.
+// A sweep with a limit of records deletes no more, and reports that it stopped.
 func TestSweepsOfValueAreBounded(t *testing.T) {
 	coll := newCollection(t)
 	clock := engines.NewMongoClock(t, coll.Database())

@@ -15,7 +15,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/mongolock" // its URLs
 )
 
-// kinds are the layouts as a URL names them, and mongolock's own.
+// kinds are the names of the layouts in URLs, with mongolock's own.
 var kinds = []string{"ttl", "flag", "value", ""}
 
 // byURL opens the collection by a URL.
@@ -36,8 +36,8 @@ func byURL(t *testing.T, coll *mongo.Collection, kind, more string) (driver.Stor
 	return s, err
 }
 
-// A URL opens any layout, and no layout is taken for another: that would find free
-// what is held.
+// A URL can open every layout, and no layout is mistaken for another: held resources
+// would look free.
 func TestURLs(t *testing.T) {
 	for _, kind := range kinds {
 		coll := newCollection(t)
@@ -85,8 +85,8 @@ func TestURLTimeout(t *testing.T) {
 	}
 }
 
-// An index that lets the server delete held documents is refused. In a collection
-// where nothing is locked it is all that tells the TTL layout.
+// An index that lets the server delete held documents is refused. In a collection without
+// locks, only the index shows the TTL layout.
 func TestIndexThatRemoves(t *testing.T) {
 	for kind, fields := range map[string][]string{
 		"ttl": {"holdfast.end"}, "flag": {"lockedAt", "holdfast.createdAt"}, "value": {"obtained_at"}, "": {"lockedAt"},
@@ -109,8 +109,8 @@ func TestIndexThatRemoves(t *testing.T) {
 	}
 }
 
-// Some old programs of the flag layout know nothing of lockedAt: what they lock is
-// locked until they unlock it, whatever Holdfast did before.
+// Some old programs of the flag layout do not use lockedAt. Their locks last until they
+// unlock, whatever Holdfast did before.
 func TestFlagWithoutDate(t *testing.T) {
 	coll := newCollection(t)
 	s := start(t, newFlag(coll))

@@ -1,4 +1,4 @@
-// Package sent notes what a client sends to MongoDB.
+// Package sent records the commands that a client sends to MongoDB, for tests.
 package sent
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// Commands are those of a client.
+// Commands records the commands of a client.
 type Commands struct {
 	mu  sync.Mutex
 	all []bson.Raw
 }
 
-// Through returns the collection by a client of its own, whose commands are noted.
+// Through returns the collection by a client of its own, whose commands are recorded.
 func Through(t testing.TB, coll *mongo.Collection) (*mongo.Collection, *Commands) {
 	t.Helper()
 	c := new(Commands)
 	return engines.MongoThrough(t, coll, options.Client().SetMonitor(c.Monitor())), c
 }
 
-// Monitor notes the commands of a client that has it.
+// Monitor records the commands of a client that uses it.
 func (c *Commands) Monitor() *event.CommandMonitor {
 	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
 		c.mu.Lock()
@@ -61,7 +61,7 @@ func (c *Commands) Names(do func()) []string {
 // Name returns the name of a command.
 func Name(command bson.Raw) string { return command.Index(0).Key() }
 
-// Want fails unless do sends the commands of these names.
+// Want fails unless do sends exactly the commands with these names.
 func (c *Commands) Want(t *testing.T, what string, want []string, do func()) {
 	t.Helper()
 	if got := c.Names(do); !slices.Equal(got, want) {
