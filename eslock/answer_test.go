@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A refusal that has stored a place is no grant. It has the holds that are stored.
+// A refusal that has stored a place is not a grant. It has the stored holds.
 func TestRefusalThatIsStored(t *testing.T) {
 	q := request("r", "a")
 	q.Place = driver.PlaceID{1}
@@ -31,8 +31,8 @@ func TestRefusalThatIsStored(t *testing.T) {
 	}
 }
 
-// The answer to another request, which a proxy or a client has mixed up, makes no hold lost
-// or released that is in it.
+// An answer to another request, mixed up by a proxy or a client, does not make the holds
+// in it lost or released.
 func TestAnswersToOtherRequests(t *testing.T) {
 	for name, answer := range map[string]string{
 		"nothing was stored":  reply(noop, held("a"), ""),

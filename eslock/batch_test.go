@@ -25,7 +25,7 @@ func renewals(lockIDs ...string) (qs []driver.RenewRequest) {
 	return qs
 }
 
-// An end may be later than a duration can tell: other programs may write any into a document.
+// An end may be later than a duration can express: other programs may write any date.
 func TestEndIsFar(t *testing.T) {
 	s := New(always(200, answered(`"ends":[100000000000000]`)), nil)
 	rs, err := s.Renew(t.Context(), renewals("a"))
@@ -61,7 +61,7 @@ func TestAnswersMissing(t *testing.T) {
 }
 
 // Renewals and releases are retried as long as the caller waits, however often other
-// updates come in between.
+// updates interfere.
 func TestConflictsOfHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := bulk(failed("r", 409, rest.Conflict, "current version differs"))

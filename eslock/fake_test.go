@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// sent is a request that arrived.
+// sent is a request that has arrived.
 type sent struct {
 	Method, Path, Query, Type, Body string
 }
 
-// fake answers requests as a test requires, and keeps them.
+// fake answers requests as a test requires, and records them.
 type fake struct {
 	answer func(n int, r sent) (status int, body string)
 
@@ -27,7 +27,7 @@ type fake struct {
 	sent []sent
 }
 
-// always gives one answer to all.
+// always gives the same answer to all requests.
 func always(status int, body string) *fake {
 	return &fake{answer: func(int, sent) (int, string) { return status, body }}
 }
@@ -83,7 +83,7 @@ const (
 	noop    = rest.Noop
 )
 
-// bulk is the answer to a bulk of updates.
+// bulk returns the answer to a bulk of updates.
 func bulk(items ...string) string {
 	for i, item := range items {
 		items[i] = `{"update":` + item + `}`
@@ -91,7 +91,7 @@ func bulk(items ...string) string {
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// each answers each update of a bulk by its document.
+// each answers each update of a bulk according to its document.
 func each(r sent, answer func(id string) string) string {
 	var items []string
 	for line := range strings.Lines(r.Body) {
@@ -103,11 +103,11 @@ func each(r sent, answer func(id string) string) string {
 	return bulk(items...)
 }
 
-// reply is the answer to a bulk of an update of document r: with the holds that it
-// has, where nothing was stored, and with an hour left else.
+// reply returns the answer to a bulk with one update, of document r: with its holds if
+// nothing was stored, and otherwise with an hour left.
 func reply(result, holds, more string) string { return bulk(itemOf(result, holds, more)) }
 
-// failed is the answer to an update that was refused.
+// failed returns the answer to a refused update.
 func failed(id string, status int, kind, reason string) string {
 	return fmt.Sprintf(`{"_index":"i","_id":%q,"status":%d,"error":{"type":%q,"reason":%q}}`, id, status, kind, reason)
 }
@@ -122,19 +122,19 @@ func itemOf(result, holds, more string) string {
 	return fmt.Sprintf(`{"_index":"i","_id":"r","status":200,"result":%q,"get":{"_source":{"holdfast":{"answer":{%s%s}}}}}`, result, answer, more)
 }
 
-// held is a hold of a lock ID, with an hour left.
+// held returns a hold of a lock ID, with an hour left.
 func held(lockID string) string {
 	return fmt.Sprintf(`{"lockId":%q,"holdId":%q,"mode":"exclusive","token":%d,"created":%d,"end":%d,"delay":0}`,
 		lockID, holdID, token, nowMillis, nowMillis+3_600_000)
 }
 
-// waiting is a place of a lock ID, with an hour left.
+// waiting returns a place of a lock ID, with an hour left.
 func waiting(lockID string) string {
 	return fmt.Sprintf(`{"placeId":%q,"lockId":%q,"mode":"exclusive","fair":true,"since":%d,"asked":%d,"until":%d}`,
 		holdID, lockID, nowMillis, nowMillis, nowMillis+3_600_000)
 }
 
-// refusedAt is the answer to an acquire that was refused and stored a place.
+// refusedAt returns the answer to an acquire that was refused and stored a place.
 func refusedAt(position int, holds, ahead string) string {
 	return bulk(fmt.Sprintf(`{"_id":"r","status":200,"result":"updated","get":{"_source":{"holdfast":{"holds":[%s],"answer":{"time":%d,"token":%d,"ends":[-1],"placed":true,"position":%d,"waiters":7,"ahead":[%s]}}}}}`,
 		holds, nowMillis, token, position, ahead))

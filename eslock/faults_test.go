@@ -20,7 +20,7 @@ func explained(kind, reason string) string {
 	return `{"error":{"root_cause":[],"type":"` + kind + `","reason":"` + reason + `"},"status":400}`
 }
 
-// No fault of a server, a proxy or a client reads as held, lost or done.
+// No fault of a server, a proxy or a client is mistaken for held, lost or done.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 			s := New(always(c.status, c.body), &Options{Index: "some-locks"})
 			for what, err := range everything(t, s) {
 				if what == "init" && name == "no index" {
-					continue // it is made then
+					continue // Init then creates it
 				}
 				if err == nil || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrDamaged) {
 					t.Errorf("%s: error %v", what, err)
@@ -100,10 +100,10 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// quoted is what Elasticsearch appends to a reason.
+// quoted is the text that Elasticsearch appends to a reason.
 const quoted = ", request: [BulkShardRequest [[i][0]] containing [update {[i][_doc][r], script[Script{idOrCode='void must(}]}]]"
 
-// Nor does a fault that a server tells of one update.
+// The same is true for faults that a server reports for one update.
 func TestFaultsOfItems(t *testing.T) {
 	for name, c := range map[string]struct {
 		status       int
@@ -131,7 +131,7 @@ func TestFaultsOfItems(t *testing.T) {
 			}}, &Options{Index: "some-locks"})
 			for what, err := range everything(t, s) {
 				if what == "list" || what == "sweep" || what == "init" {
-					continue // which begin with other requests
+					continue // they begin with other requests
 				}
 				if err == nil || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrDamaged) ||
 					errors.Is(err, driver.ErrUnusable) != c.lasting || !strings.Contains(err.Error(), strings.TrimSuffix(c.reason, quoted)) || strings.Contains(err.Error(), quoted) {
@@ -214,7 +214,7 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// Of a batch only what met a conflict is sent again, and each item has its own
+// In a batch only items with a conflict are sent again, and each item has its own
 // outcome.
 func TestBatch(t *testing.T) {
 	of := func(id, item string) string { return strings.Replace(item, `"_id":"r"`, `"_id":"`+id+`"`, 1) }
@@ -254,8 +254,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// An answer that breaks off is of unknown outcome, and so is one that never comes:
-// the call ends with its context.
+// The outcome of an interrupted or missing answer is unknown. A call without an answer
+// ends with its context.
 func TestBrokenAnswers(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// No answer reads as a grant, a loss or a status, except one about the document of the
-// request.
+// Only an answer about the document of the request counts as a grant, a loss or a status.
 func FuzzReply(f *testing.F) {
 	for _, text := range []string{
 		reply(created, held("a"), ""), reply(updated, held("a"), ""), reply(noop, held("b"), ""), reply(noop, held("a"), ""),
@@ -42,12 +41,12 @@ func FuzzReply(f *testing.F) {
 		case errors.As(err, &refused) && (!ok || refused.Resource != "r"):
 			t.Errorf("status %d: refused with %+v", status, refused)
 		}
-		// A renewal that meets a conflict goes on as long as it may.
+		// A renewal with a conflict is repeated until its ctx ends.
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		rs, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref("r", "a"), TTL: time.Hour}})
 		switch {
-		case err != nil && ctx.Err() != nil: // so little time may be over before anything is sent
+		case err != nil && ctx.Err() != nil: // the short time may be over before anything is sent
 		case err != nil || len(rs) != 1 || rs[0].Err == nil && (!ok || rs[0].Left <= 0):
 			t.Fatalf("status %d renewed %+v, %v", status, rs, err)
 		case errors.Is(rs[0].Err, driver.ErrLost) && !ok:

@@ -29,7 +29,7 @@ func TestNamesOfOldClients(t *testing.T) {
 	}
 }
 
-// One request each, which waits for no refresh, and makes no index.
+// Each operation sends one request, which waits for no refresh and creates no index.
 func TestOneRequest(t *testing.T) {
 	f := always(200, reply(updated, held("a"), ""))
 	s := New(f, &Options{Index: "locks", WaitForActiveShards: "all"})
@@ -58,7 +58,7 @@ func TestOneRequest(t *testing.T) {
 	}
 }
 
-// A large batch goes in parts.
+// A large batch is sent in parts.
 func TestLargeBatch(t *testing.T) {
 	f := always(503, explained("unavailable_shards_exception", "x"))
 	qs := make([]driver.ReleaseRequest, 2*chunk+1)
@@ -79,8 +79,8 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// A request that is too large for a proxy is sent in parts, and so are all later
-// ones: for many documents and for many holds of one.
+// A request that is too large for a proxy is sent in parts, and so are all later ones:
+// for many documents and for many holds of one.
 func TestTooLarge(t *testing.T) {
 	t.Run("documents", func(t *testing.T) {
 		tooLarge(t, 1<<20, func(i int) driver.HoldRef { return ref(fmt.Sprint("r", i), "a") })
@@ -270,8 +270,8 @@ func TestDeadContext(t *testing.T) {
 	}
 }
 
-// A script that changed would be compiled again by servers of all users, and a
-// long one costs every request.
+// If the text of a script changed, every server would compile it again, and a long text
+// makes every request longer.
 func TestCompact(t *testing.T) {
 	got := compact("// a's\n\n  int  x = 1; // b\n  // c\n}\nif (x > 2) {\n  must(x, 'is // 2'  + ' {y} ');\n} else\n  return 'z' ;\n")
 	if want := "int  x=1;}if(x>2){must(x,'is // 2'+' {y} ');}else\n  return 'z';"; got != want {

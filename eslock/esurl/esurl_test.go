@@ -22,8 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ask sends a request over the connections of the store at the URL, and returns
-// the status of the answer.
+// ask sends a request through the store at the URL, and returns the status of the answer.
 func ask(ctx context.Context, t *testing.T, text string) (status int, err error) {
 	t.Helper()
 	return perform(ctx, t, opened(t, text))
@@ -57,8 +56,8 @@ func perform(ctx context.Context, t *testing.T, n *nodes) (status int, err error
 	return res.StatusCode, res.Body.Close()
 }
 
-// serve answers with the statuses, one after the other, and then with the last. It
-// shows the requests.
+// serve answers with the statuses, one after the other, and then repeats the last one. It
+// passes the requests on to the channel.
 func serve(t *testing.T, statuses ...int) (host string, requests chan *http.Request) {
 	t.Helper()
 	requests = make(chan *http.Request, 100)
@@ -100,7 +99,7 @@ func TestRequests(t *testing.T) {
 
 func TestHTTPS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it hangs up
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it closes the connection
 	host, ca := serveTLS(t, server)
 	status, err := ask(t.Context(), t, "opensearch+https://"+host+"/?ca="+ca)
 	if err != nil || status != http.StatusNotFound {
@@ -125,7 +124,7 @@ func serveTLS(t *testing.T, server *httptest.Server) (host, ca string) {
 }
 
 // A connection on which a request got no answer is not used again, even if the server, or
-// a proxy before it, offers HTTP/2: the network may have dropped it silently.
+// a proxy in front of it, offers HTTP/2: the network may have dropped it silently.
 func TestSilentConnection(t *testing.T) {
 	arrived, over := make(chan struct{}, 1), make(chan struct{})
 	var silent atomic.Value // the connection
@@ -133,8 +132,8 @@ func TestSilentConnection(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if silent.CompareAndSwap(nil, r.RemoteAddr); silent.Load() == r.RemoteAddr {
 			arrived <- struct{}{}
-			// r.Context would end too soon: a client announces that it leaves before it closes
-			// the connection, and would read an answer that comes in between.
+			// r.Context would end too soon: a client announces that it leaves before it
+			// closes the connection, and would read an answer in between.
 			<-over
 		}
 	}))
@@ -157,14 +156,14 @@ func TestSilentConnection(t *testing.T) {
 	}
 }
 
-// Servers that speak HTTP/2 as well are spoken to in HTTP/1.1, also if the system's
-// certificates are those that count.
+// Servers that also support HTTP/2 are used with HTTP/1.1, even with the system's
+// certificates.
 func TestNoHTTP2IsOffered(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	host, _ := serveTLS(t, server)
-	// Once it was used, the default transport has the settings that its clones inherit.
+	// Once used, the default transport has settings that its clones inherit.
 	first, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +247,7 @@ func TestContextEnds(t *testing.T) {
 	var n atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		n.Add(1)
-		_, _ = io.Copy(io.Discard, r.Body) // the server sees the end only then
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices the end only then
 		cancel()
 		<-r.Context().Done()
 	}))

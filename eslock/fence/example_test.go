@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// An account is settled by one program at a time. One of them is stopped for
-// longer than its lock lives; what it sends later is refused.
+// One program at a time settles an account. One of them is stopped for longer than its
+// lock lives; its later writes are refused.
 func Example() {
 	ctx := context.Background()
 	es := newServer() // an official client of Elasticsearch or OpenSearch

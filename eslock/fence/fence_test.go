@@ -65,13 +65,13 @@ func failure(kind string) string {
 	return item(`"status":400,"error":{"type":"` + kind + `","reason":"why","caused_by":{"type":"cause","reason":"deeper"}}`)
 }
 
-// The error is ErrStale only if the server returned a larger token. No fault reads as
-// success.
+// The error is ErrStale only if the server returned a larger token. No fault is mistaken
+// for success.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		want   error // nil: any but those with a name
+		want   error // nil: any error without a name
 		says   string
 	}{
 		"stale":                 {200, item(`"result":"noop","get":{"_source":{"fence":6}}`), holdfast.ErrStale, "token 6"},
@@ -165,7 +165,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// No answer reads as success or as stale, except one about the document of the request.
+// Only an answer about the document of the request counts as success or as stale.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		item(`"result":"updated","status":200`), item(`"result":"noop","get":{"_source":{"fence":6}}`), item(`"result":"noop","get":{"_source":{"fence":1e400}}`),

@@ -13,13 +13,13 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// server stands in for a node: it keeps documents and does what the script says,
-// without looking at it. The script itself is tested on nodes, in eslock/integration/fence.
+// server is a fake node: it keeps documents and does what the script says, without
+// interpreting it. The tests of the script, on nodes, are in eslock/integration/fence.
 type server struct {
 	mu   sync.Mutex
 	docs map[string]object
 	sent []request
-	// fault may answer instead; an empty body is no fault.
+	// fault may answer instead; an empty body means no fault.
 	fault func(n int) (status int, body string)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults"
 )
 
-// alias makes an alias of an index of the test's own, and returns both.
+// alias creates an alias for a new index, and returns both.
 func (n node) alias(t *testing.T, options object) (alias, index string) {
 	t.Helper()
 	alias, index = n.Index(t), n.Index(t)+"-000001"
@@ -36,8 +36,8 @@ func (n node) aliases(t *testing.T, actions ...object) {
 	n.Must(t, http.MethodPost, "/_aliases", object{"actions": actions})
 }
 
-// An alias that is rolled over, as by index lifecycle management, takes no lock
-// along: stores that are open go on where the locks are, and others are told.
+// Rolling over an alias, as index lifecycle management does, does not move the locks:
+// open stores continue with the former index, and others get an error.
 func TestRollover(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		alias, index := n.alias(t, object{"is_write_index": true})
@@ -56,13 +56,13 @@ func TestRollover(t *testing.T) {
 		}
 		ask.Released(t, a, ref, 0)
 		ask.Granted(t, b, ask.Request("r", "b"))
-		// As it says, with nothing locked there any more.
+		// The documented remedy, when nothing is locked there.
 		n.aliases(t, object{"remove": object{"index": index, "alias": alias + "-holdfast"}}, object{"remove": object{"index": index, "alias": alias}})
 		newStore(t, n, opts)
 	})
 }
 
-// So it is where the alias is given to another index.
+// The same is true if the alias moves to another index.
 func TestAliasSwapped(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		alias, index := n.alias(t, object{})
@@ -86,8 +86,8 @@ func refusesToOpen(t *testing.T, n node, opts *eslock.Options, index string) {
 	}
 }
 
-// Holdfast's own alias given to another index: what is answered from there is
-// neither granted nor held nor lost.
+// If Holdfast's own alias moves to another index, answers from there do not count as
+// granted, held or lost.
 func TestOwnAliasMoved(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		opts := &eslock.Options{Index: n.Index(t), Replicas: -1}
@@ -128,7 +128,7 @@ func TestOwnAliasMoved(t *testing.T) {
 	})
 }
 
-// The documents of a data stream do not change.
+// Documents of a data stream cannot change.
 func TestDataStream(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		stream := n.Index(t)

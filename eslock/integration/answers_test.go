@@ -17,8 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults"
 )
 
-// spoiled is a node whose answers come to something else, after it has done what
-// it was asked.
+// spoiled is a node whose answers are replaced after it has executed the requests.
 type spoiled struct {
 	node
 	spoil func(answer) answer
@@ -46,12 +45,12 @@ func (s spoiled) Perform(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// instead is an answer of a proxy.
+// instead returns an answer of a proxy.
 func instead(status int, kind, body string) func(answer) answer {
 	return func(answer) answer { return answer{status, kind, strings.NewReader(body)} }
 }
 
-// brokenOff ends an answer in its midst, with an error or as if that were all.
+// brokenOff ends an answer in the middle, with an error or as if it were complete.
 func brokenOff(end error) func(answer) answer {
 	return func(a answer) answer {
 		half := io.LimitReader(a.body, a.body.(*bytes.Reader).Size()/2)
@@ -61,8 +60,8 @@ func brokenOff(end error) func(answer) answer {
 
 const html = "text/html; charset=utf-8"
 
-// Whatever is answered for a request that was done leaves its outcome open, and a
-// repeat comes to what was done.
+// A wrong answer to an executed request leaves its outcome open, and a repeat finds the
+// result.
 func TestSpoiledAnswers(t *testing.T) {
 	t.Parallel()
 	spoils := map[string]func(answer) answer{
@@ -81,7 +80,7 @@ func TestSpoiledAnswers(t *testing.T) {
 				opts := &eslock.Options{Index: n.Index(t)}
 				s, far := newStore(t, n, opts), eslock.New(spoiled{n, spoil}, opts)
 				for what, prepare := range faults.Operations {
-					if what != "watch" { // there are none
+					if what != "watch" { // there are no wake-ups
 						t.Run(what, func(t *testing.T) { done(t, s, far, prepare(t, s, what)) })
 					}
 				}
@@ -90,7 +89,7 @@ func TestSpoiledAnswers(t *testing.T) {
 	})
 }
 
-// done makes a call of which s sees that it was done and far does not, and repeats
+// done makes a call that succeeds for s, while far does not see the answer, and repeats
 // it.
 func done(t *testing.T, s, far driver.Store, p faults.Prepared) {
 	t.Helper()
@@ -104,8 +103,7 @@ func done(t *testing.T, s, far driver.Store, p faults.Prepared) {
 	p.Check()
 }
 
-// twice is a node behind a proxy that sends each update twice, with an event in
-// between.
+// twice is a node behind a proxy that sends each update twice, with an event in between.
 type twice struct {
 	node
 	between func()
@@ -133,9 +131,8 @@ func (w twice) Perform(req *http.Request) (*http.Response, error) {
 	return w.node.Perform(req)
 }
 
-// A release by force that names no hold may be sent again by a client or a proxy
-// that got no answer: it ends what was there when it was asked for, and nothing
-// that came later.
+// A client or a proxy that got no answer may repeat a forced release that names no hold.
+// It ends the hold that existed when it was requested, and not a later one.
 func TestForcedReleaseSentTwice(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		opts := &eslock.Options{Index: n.Index(t)}
@@ -168,7 +165,7 @@ func TestForcedReleaseSentTwice(t *testing.T) {
 	})
 }
 
-// held are the holds of a resource.
+// held returns the holds of a resource.
 func held(t *testing.T, s driver.Store, resource string) (all []driver.Status) {
 	t.Helper()
 	for status, err := range s.List(t.Context(), driver.Filter{Resource: resource}) {
@@ -180,7 +177,7 @@ func held(t *testing.T, s driver.Store, resource string) (all []driver.Status) {
 	return all
 }
 
-// The answer to another request, mixed up by a proxy or a client, neither grants nor
+// An answer to another request, mixed up by a proxy or a client, neither grants nor
 // refuses.
 func TestAnswersOfOthers(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {

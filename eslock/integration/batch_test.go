@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// counting is a node that counts the updates that it is sent.
+// counting is a node that counts the updates that it gets.
 type counting struct {
 	node
 	updates atomic.Int64
@@ -34,8 +34,8 @@ func (c *counting) Perform(req *http.Request) (*http.Response, error) {
 	return c.node.Perform(req)
 }
 
-// An update passes over all holds of a document and is written to all copies, so
-// that what is asked of many of them is one; and each is told what became of it.
+// Each update reads all holds of a document and is written to all copies. So one update
+// handles many requests for the document, and each request gets its own result.
 func TestBatchOnOneDocument(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		c := &counting{node: n}
@@ -60,7 +60,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		for _, ref := range append(bad, good...) {
 			renewals = append(renewals, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
 		}
-		// One comes twice, and one has no end then.
+		// One hold is renewed twice, the second time without an end.
 		renewals = append(renewals, driver.RenewRequest{HoldRef: live[0], TTL: 6 * time.Hour}, driver.RenewRequest{HoldRef: live[2], TTL: driver.Forever})
 		c.updates.Store(0)
 		renewed, err := s.Renew(t.Context(), renewals)
@@ -82,7 +82,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		want["live 0"], want["live 2"] = 6*time.Hour, driver.Forever
 		mustLeave(t, s, want)
 
-		// Some are released at once, one later, one twice, and some are not there.
+		// Some are released at once, one later, one twice, and some do not exist.
 		releases := []driver.ReleaseRequest{{HoldRef: other}, {HoldRef: token}, {HoldRef: missing}, {HoldRef: live[2], After: 4 * time.Hour}, {HoldRef: live[3]}}
 		for _, ref := range live[3:] {
 			releases = append(releases, driver.ReleaseRequest{HoldRef: ref})
@@ -108,7 +108,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 	})
 }
 
-// mustLeave: those hold r, for so long yet, or a little less.
+// mustLeave checks that exactly these lock IDs hold r, for these times or a little less.
 func mustLeave(t *testing.T, s driver.Store, want map[string]time.Duration) {
 	t.Helper()
 	all := held(t, s, "r")
@@ -122,8 +122,8 @@ func mustLeave(t *testing.T, s driver.Store, want map[string]time.Duration) {
 	}
 }
 
-// A release without a token spares a hold that was renewed, if that is wanted, and no
-// other one.
+// With SpareRenewed, a release without a token spares a hold that was renewed, and no
+// other.
 func TestSpareRenewed(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		opts := eslock.Options{Index: n.Index(t)}

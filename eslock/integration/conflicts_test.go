@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// conflicting is a node that tries no update a second time, so that all conflicts
-// are the store's to deal with. It counts them.
+// conflicting is a node that does not retry updates itself, so that the store must handle
+// all conflicts. It counts them.
 type conflicting struct {
 	node
 	conflicts atomic.Int64
@@ -50,8 +50,8 @@ func (c *conflicting) Perform(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// However many change one document at once, each of them is told what became of
-// it, and nothing is lost or counted twice.
+// However many requests change one document at once, each gets its own result, and
+// nothing is lost or counted twice.
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, n node) {
@@ -59,7 +59,7 @@ func TestConflicts(t *testing.T) {
 			c := &conflicting{node: n.in(t)}
 			s := newStore(t, c, &eslock.Options{Index: n.Index(t)})
 			storm(t, s, 6)
-			// On a machine that runs one of them at a time, few meet.
+			// On a machine that runs one goroutine at a time, there are few conflicts.
 			for again := 0; c.conflicts.Load() == 0 && again < 100; again++ {
 				storm(t, s, 6)
 			}
@@ -68,13 +68,13 @@ func TestConflicts(t *testing.T) {
 			}
 			t.Logf("%d conflicts", c.conflicts.Load())
 		})
-		t.Run("tried again by all", func(t *testing.T) { // by the server, and by callers, too
+		t.Run("tried again by all", func(t *testing.T) { // by the server and by the callers
 			storm(t, drivertest.NewRepeater(newStore(t, n.in(t), &eslock.Options{Index: n.Index(t)})), 40)
 		})
 	})
 }
 
-// storm makes that many acquirers share one resource, over and over.
+// storm makes this many acquirers share one resource, repeatedly.
 func storm(t *testing.T, s driver.Store, acquirers int) {
 	t.Helper()
 	var granted sync.Map // tokens
@@ -87,7 +87,7 @@ func storm(t *testing.T, s driver.Store, acquirers int) {
 		if _, twice := granted.LoadOrStore(g.Token, who); twice {
 			return fmt.Errorf("token %d was granted twice", g.Token)
 		}
-		// One of two in a bulk meets conflicts.
+		// One of the two requests in a bulk has conflicts.
 		ref := driver.HoldRef{Resource: "r", LockID: who, HoldID: q.HoldID, Token: g.Token}
 		none := driver.HoldRef{Resource: "r2", LockID: who, HoldID: q.HoldID, Token: 1}
 		renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}, {HoldRef: none, TTL: time.Hour}})
@@ -111,7 +111,7 @@ func storm(t *testing.T, s driver.Store, acquirers int) {
 		})
 	}
 	all.Wait()
-	last := ask.Granted(t, s, ask.Request("r", "a")) // nothing is left
+	last := ask.Granted(t, s, ask.Request("r", "a")) // no holds are left
 	if !ask.Released(t, s, last, 0) {
 		t.Error("what was granted is not there")
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/thorough"
 )
 
-// harness opens stores whose requests go by via, and looks after their index by
-// the node.
+// harness opens stores whose requests go through via, and checks their index by the node.
 func (n node) harness(t *testing.T, via eslock.Performer) *drivertest.Harness {
 	return n.harnessOf(n.Index(t), via)
 }
@@ -61,7 +60,7 @@ func TestConformanceBehindFaults(t *testing.T) {
 	})
 }
 
-// Connections are cut now and then, before the server has acted or after.
+// Connections are cut now and then, before or after the server has acted.
 func TestConformanceBehindNetwork(t *testing.T) {
 	thorough.Test(t, "the conformance suite once more: on a bad network")
 	conforms(t, func(e engines.Engine) func(t *testing.T) *drivertest.Harness {

@@ -102,8 +102,8 @@ func TestDamage(t *testing.T) {
 	})
 }
 
-// Names that are too long for an ID are hashed, and so is what has the name of a
-// hash: no two share a lock.
+// Names that are too long for an ID are hashed, and so are names that look like a hash:
+// no two names share a lock.
 func TestLongNames(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -134,14 +134,14 @@ func TestLongNames(t *testing.T) {
 	})
 }
 
-// What an attempt has written may be known to one copy alone, so that no answer
-// came. A repeat that finds it is answered by a write again, which waits for the
-// copies; what is refused or lost writes nothing.
+// The first attempt may have been written to one copy alone, so that it was not answered.
+// A repeat that finds it is answered by another write, which waits for the copies.
+// Refusals and losses write nothing.
 func TestRepeatsAreWritten(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
-		for _, resource := range []string{"r", "a/b"} { // alone, and in a bulk
+		for _, resource := range []string{"r", "a/b"} { // alone and in a bulk
 			version := func() (v float64) {
 				t.Helper()
 				reply := n.Must(t, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(resource), nil)
@@ -183,8 +183,8 @@ func TestRepeatsAreWritten(t *testing.T) {
 	})
 }
 
-// The answer to a request about one hold is about one hold: otherwise renewals of
-// many holds of one resource would have long answers.
+// The answer to a request about one hold has only that hold: otherwise renewals of many
+// holds of one resource would have long answers.
 func TestAnswersAreShort(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		const holds = 40
@@ -216,7 +216,7 @@ func TestAnswersAreShort(t *testing.T) {
 	})
 }
 
-// measured is a node that knows how long its longest answer was.
+// measured is a node that records the length of its longest answer.
 type measured struct {
 	node
 	longest int64

@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/thorough"
 )
 
-// behind is the node as it is reached through the network. No connection of it is
-// left open in the end.
+// behind returns the node through the network. At the end it leaves no connection open.
 func (n node) behind(t testing.TB, w *proxy.Network) node {
 	t.Helper()
 	t.Cleanup(func() { ask.Until(t, "all connections are closed", w.Idle) })

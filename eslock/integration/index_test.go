@@ -15,8 +15,7 @@ import (
 
 type object = map[string]any
 
-// An index that is missing is made with all that is asked for; one that others
-// made is completed.
+// A missing index is created with all requested settings. An existing one is completed.
 func TestInit(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for name, there := range map[string]func(t *testing.T, index string){
@@ -88,7 +87,7 @@ func (n node) mapped(t testing.TB, index string, mapping object) {
 	n.Must(t, http.MethodPut, "/"+index, object{"mappings": mapping})
 }
 
-// What cannot keep locks is refused, with the cause.
+// An index that is unfit for locks is refused, with the cause.
 func TestInitRefuses(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		field := func(name string, mapping object) object { return object{"properties": object{name: mapping}} }
@@ -134,7 +133,7 @@ func TestInitRefuses(t *testing.T) {
 	})
 }
 
-// An index that writes its translog later does, but promises less.
+// An index that writes its translog later is accepted, but promises less.
 func TestInitOnAsyncTranslog(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for _, durability := range []string{"async", "ASYNC", "request"} {
@@ -155,8 +154,8 @@ func TestInitOnAsyncTranslog(t *testing.T) {
 	})
 }
 
-// An index that Init makes has what an index template of the user's says, and is
-// looked at like one that is there.
+// An index that Init creates gets the settings of the user's index template, and is then
+// checked like an existing one.
 func TestTemplates(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.template(t, object{"settings": object{"index.translog.durability": "async"}})
@@ -175,7 +174,7 @@ func TestTemplates(t *testing.T) {
 	})
 }
 
-// template makes an index template for an index that is not there yet.
+// template creates an index template for an index that does not exist yet.
 func (n node) template(t *testing.T, template object) (index string) {
 	t.Helper()
 	index = n.Index(t)

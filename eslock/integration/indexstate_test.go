@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults"
 )
 
-// Changes to an index in use are errors that say how to fix it. Nothing is granted or
-// lost by it.
+// Changes to an index in use cause errors that say how to fix them. Nothing is granted or
+// lost because of them.
 func TestIndexInTrouble(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for name, c := range map[string]struct {
@@ -32,7 +32,7 @@ func TestIndexInTrouble(t *testing.T) {
 			"disk full": {
 				func(t *testing.T, n node, index string) { n.set(t, index, "blocks.read_only_allow_delete", true) },
 				func(t *testing.T, n node, index string) { n.set(t, index, "blocks.read_only_allow_delete", nil) },
-				"free space", false, // the server ends it
+				"free space", false, // the server removes it
 			},
 			"no writes": {
 				func(t *testing.T, n node, index string) { n.set(t, index, "blocks.write", true) },
@@ -69,7 +69,7 @@ func TestIndexInTrouble(t *testing.T) {
 	})
 }
 
-// A primary shard that is nowhere leaves everything open, and passes by itself.
+// A missing primary shard leaves all outcomes unknown, which passes by itself.
 func TestRedIndex(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -84,14 +84,14 @@ func TestRedIndex(t *testing.T) {
 		for what, err := range tryAll(t, s, ref) {
 			red(t, what, err)
 		}
-		// For a refresh the server waits a minute.
+		// The server waits a minute for a refresh.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = s.Sweep(ctx, driver.SweepRequest{Idle: time.Hour})
 		faults.MustBeUnknown(t, err)
 		n.set(t, index, "routing.allocation.require._name", nil)
 		n.awaitShards(t, index)
-		// A shard that has just started may need more than an impatient server grants.
+		// A shard that has just started may need more time than impatient allows.
 		patient := newStore(t, n, &eslock.Options{Index: index})
 		ask.Granted(t, patient, q)
 		ask.Lost(t, patient, ref)
@@ -111,7 +111,7 @@ func (n node) awaitShards(t *testing.T, index string) {
 	n.Must(t, http.MethodGet, "/_cluster/health/"+index+"?wait_for_status=yellow&timeout=60s", nil)
 }
 
-// impatient lets the server wait for no shard.
+// impatient makes the server wait for no shard.
 type impatient struct{ node }
 
 func (i impatient) Perform(req *http.Request) (*http.Response, error) {
@@ -153,7 +153,7 @@ func tryAll(t testing.TB, s driver.Store, ref driver.HoldRef) map[string]error {
 	return errs
 }
 
-// Stores that have a deleted index open do not make it again.
+// Open stores do not create a deleted index again.
 func TestIndexDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -172,7 +172,7 @@ func TestIndexDeleted(t *testing.T) {
 		if status, _ := n.Ask(t.Context(), t, http.MethodGet, "/"+index, nil); status != http.StatusNotFound {
 			t.Error("a write made the index again")
 		}
-		// Neither is what an old client makes in its place taken for it.
+		// An index that an old client creates in its place is not used either.
 		n.oldClient(t, index, "old").acquire("other", time.Hour)
 		deleted()
 		if err := s.Init(t.Context()); err != nil {
@@ -186,8 +186,8 @@ func TestIndexDeleted(t *testing.T) {
 	})
 }
 
-// The holders of locks in the index detect the deletion: at the latest at the end of
-// the locks, or at the first renewal after another client has made the index again.
+// The holders of locks in the index notice the deletion: at the latest at the end of the
+// locks, or at the first renewal after another client has created the index again.
 func TestHolderOfWhatIsDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for name, c := range map[string]struct {
@@ -198,7 +198,7 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 				n := n.in(t)
 				opts := &eslock.Options{Index: n.Index(t)}
 				c1 := holdfast.New(eslock.New(n, opts), nil)
-				defer func() { _ = c1.Close() }() // what it held is lost
+				defer func() { _ = c1.Close() }() // its hold is lost
 				h, err := c1.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: 3 * time.Second})
 				if err != nil {
 					t.Fatal(err)
@@ -220,8 +220,8 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 	})
 }
 
-// More copies than there are nodes for keep nobody from a lock, unless they must
-// be there: then nothing is written.
+// More copies than there are nodes do not prevent locking, unless they are required: then
+// nothing is written.
 func TestReplicasThatAreMissing(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		opts := &eslock.Options{Index: n.Index(t), Replicas: 2}
@@ -231,7 +231,7 @@ func TestReplicasThatAreMissing(t *testing.T) {
 			strict := newStore(t, impatient{n}, &eslock.Options{Index: opts.Index, WaitForActiveShards: copies})
 			for what, err := range tryAll(t, strict, ref) {
 				if what == "list" || what == "acquire held" {
-					continue // which write nothing
+					continue // they write nothing
 				}
 				faults.MustBeUnknown(t, err)
 				if err != nil && (!strings.Contains(err.Error(), "unavailable_shards") || strings.Contains(err.Error(), "painless")) {

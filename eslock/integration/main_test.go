@@ -16,12 +16,12 @@ func onBoth(t *testing.T, test func(t *testing.T, n node)) {
 	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) { test(t, node{n}) })
 }
 
-// node is a server as a client without a library sees it.
+// node is a server, used by a client without a library.
 type node struct{ esnode.Node }
 
 func newNode(t testing.TB, e engines.Engine) node { return node{esnode.New(t, e)} }
 
-// in is the node of a subtest.
+// in returns the node for a subtest.
 func (n node) in(t testing.TB) node { return newNode(t, n.Engine) }
 
 func newStore(t testing.TB, n eslock.Performer, opts *eslock.Options) *eslock.Store {

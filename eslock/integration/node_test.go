@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults"
 )
 
-// What concerns a whole node: each kind has one of the test's own.
+// Tests that affect a whole node. Each has a node of its own.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	engines.SearchServers(t, func(t *testing.T, server *engines.SearchServer) {
@@ -29,7 +29,8 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// A crash may lose a lock in an index that syncs later, but not the order of tokens.
+// A crash may lose a lock in an index that syncs later, but does not change the order of
+// tokens.
 func notSynced(t *testing.T, server *engines.SearchServer) {
 	n := newNode(t, server.Engine)
 	opts := &eslock.Options{Index: n.Index(t)}
@@ -54,7 +55,7 @@ func notSynced(t *testing.T, server *engines.SearchServer) {
 	}
 }
 
-// What keeps a node from writing grants and takes nothing.
+// If writes to a node are blocked, it neither grants nor releases.
 func blocks(t *testing.T, n node) {
 	s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
 	ref := ask.Granted(t, s, ask.Request("r", "a"))
@@ -87,8 +88,8 @@ func blocks(t *testing.T, n node) {
 	}
 }
 
-// A cluster may forbid to sort by _id: more than a page of holds, of old programs
-// too, is listed and swept all the same.
+// A cluster may forbid sorting by _id. More than a page of holds, including those by old
+// programs, can still be listed and swept.
 func noFieldData(t *testing.T, n node) {
 	const holds, old = 1010, 5
 	index := n.Index(t)
@@ -134,8 +135,8 @@ func noFieldData(t *testing.T, n node) {
 	}
 }
 
-// An index that is red again after it was in use leaves everything open, and has
-// what it had when it is back.
+// While an index that was in use is red, all outcomes are unknown. Afterwards it has its
+// former content.
 func redAgain(t *testing.T, n node) {
 	index := n.Index(t)
 	s := newStore(t, impatient{n}, &eslock.Options{Index: index, Replicas: -1})

@@ -140,7 +140,7 @@ func TestOldClients(t *testing.T) {
 				q := ask.Request(r, "a")
 				ref := ask.Granted(t, s, q)
 				ahead := old
-				ahead.now = func() time.Time { return time.Now().Add(2 * time.Hour) } // its clock decides
+				ahead.now = func() time.Time { return time.Now().Add(2 * time.Hour) } // its own clock decides
 				if !ahead.acquire(r, time.Hour) {
 					t.Fatal("not taken over")
 				}
@@ -149,7 +149,7 @@ func TestOldClients(t *testing.T) {
 			},
 			"deleted, a hold is lost and its token is passed": func(t *testing.T, r string) {
 				ref := ask.Granted(t, s, ask.Request(r, "old"))
-				n.Must(t, http.MethodPost, "/"+index+"/_refresh", nil) // or the old client would not find it
+				n.Must(t, http.MethodPost, "/"+index+"/_refresh", nil) // otherwise the old client would not find it
 				if !old.release(r) {
 					t.Fatal("not released")
 				}

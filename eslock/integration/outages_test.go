@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/engines"
 )
 
-// A replica gets nothing. The store asks a node that has neither it nor the primary.
+// A replica gets no writes. The store asks a node with neither the replica nor the
+// primary.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	const index = "locks"
@@ -26,7 +27,7 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// restarted crashes a node that has all there is.
+// restarted crashes a node that has all data.
 func restarted(t *testing.T, server *engines.SearchServer) {
 	drivertest.Outages(t, func(t *testing.T) *drivertest.Harness {
 		n := newNode(t, server.Engine)

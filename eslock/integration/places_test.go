@@ -19,14 +19,14 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// waiting is a request with a place of its own, that nobody passes.
+// waiting returns a request with a fair place of its own.
 func waiting(resource, lockID string) driver.AcquireRequest {
 	q := ask.Request(resource, lockID)
 	q.Place, q.Fair = driver.NewPlaceID(), true
 	return q
 }
 
-// refusedAt checks that the request is refused and has that position.
+// refusedAt checks that the request is refused and has this position.
 func refusedAt(t *testing.T, s driver.Store, q driver.AcquireRequest, position int) *driver.HeldError {
 	t.Helper()
 	held := ask.Refused(t, s, q)
@@ -42,7 +42,7 @@ func placed(t *testing.T, s driver.Store, q driver.AcquireRequest, position int)
 	_ = refusedAt(t, s, q, position)
 }
 
-// left takes a place out.
+// left gives up a place.
 func left(t *testing.T, s driver.Store, q driver.AcquireRequest) {
 	t.Helper()
 	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID}, Place: q.Place}})
@@ -63,7 +63,7 @@ func waiters(t *testing.T, s *eslock.Store, f driver.Filter) (all []string) {
 	return all
 }
 
-// changePlaces writes the document of a resource again, with its places changed.
+// changePlaces writes the document of a resource again, with changed places.
 func (n node) changePlaces(t *testing.T, index, resource string, change func(place object)) {
 	t.Helper()
 	doc := n.Source(t, index, resource)
@@ -73,7 +73,7 @@ func (n node) changePlaces(t *testing.T, index, resource string, change func(pla
 	n.Must(t, http.MethodPut, "/"+index+"/_doc/"+resource, doc)
 }
 
-// since lets the waiter have come, and asked, so much earlier.
+// since moves the times at which the waiter came and last asked.
 func since(lockID string, earlier time.Duration) func(place object) {
 	return func(place object) {
 		for _, key := range []string{"since", "asked", "until"} {
@@ -84,8 +84,8 @@ func since(lockID string, earlier time.Duration) func(place object) {
 	}
 }
 
-// A place is written once, and then when a quarter of its time is over; requests without
-// one write nothing.
+// A place is written once, and then only when a quarter of its time is over. Requests
+// without a place write nothing.
 func TestPlacesAreWrittenSeldom(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -104,7 +104,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		}
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		q, fair := waiting("r", "b"), waiting("r", "c")
-		q.Fair = false // its time is longer
+		q.Fair = false // it is kept longer
 		writes("a place", 1, func() { placed(t, s, q, 0) })
 		writes("the same place", 0, func() { placed(t, s, q, 0) })
 		writes("no place", 0, func() { placed(t, s, ask.Request("r", "d"), driver.NoPlace) })
@@ -143,8 +143,8 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 	})
 }
 
-// Of many places ahead an answer has four, whatever they are, and a renewal none. The
-// others stop a request all the same.
+// With many places ahead, a refusal has the first four, and a renewal none. The others
+// still refuse a request.
 func TestManyPlaces(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		measured := &measured{node: n}
@@ -178,7 +178,7 @@ func TestManyPlaces(t *testing.T) {
 	})
 }
 
-// Waiters are found wherever they wait, by who they are.
+// Waiters are found in every resource, by their lock IDs and details.
 func TestWaitersAreFound(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -222,7 +222,7 @@ func TestSweepLeavesPlaces(t *testing.T) {
 		s := newStore(t, n, &eslock.Options{Index: index})
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		q := waiting("r", "b")
-		q.Fair = false // it lasts until the sweep
+		q.Fair = false // it is kept until the sweep
 		placed(t, s, q, 0)
 		ask.Released(t, s, ref, 0)
 		ask.Released(t, s, ask.Granted(t, s, ask.Request("later", "a")), 0)
@@ -240,8 +240,9 @@ func TestSweepLeavesPlaces(t *testing.T) {
 	})
 }
 
-// Beside an old client's lock there is no queue, and its document stays as it is: a write
-// at the same moment would let its keep-alive fail. The queue is rebuilt by asking.
+// Beside an old client's lock there is no queue, and its document stays as it is: a
+// simultaneous write would make its keep-alive fail. Waiters rebuild the queue when they
+// ask again.
 func TestPlacesBesideOldClients(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -269,7 +270,7 @@ func TestPlacesBesideOldClients(t *testing.T) {
 		if !old.release("r") {
 			t.Fatal("not released")
 		}
-		// Old clients read a document with places, and pass them.
+		// Old clients can read a document with places, and ignore them.
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		placed(t, s, q, 0)
 		if old.acquire("r", time.Hour) {
@@ -289,8 +290,8 @@ func TestPlacesBesideOldClients(t *testing.T) {
 	})
 }
 
-// However many ask at once, each has one place, and all are served in the order of their
-// places.
+// However many waiters ask at once, each has one place, and all are served in the order
+// of their places.
 func TestConflictsOfPlaces(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, n node) {
@@ -312,7 +313,7 @@ func TestConflictsOfPlaces(t *testing.T) {
 				for errors.Is(err, driver.ErrHeld) {
 					select {
 					case <-free:
-					case <-time.After(time.Second): // or the place would end
+					case <-time.After(time.Second): // otherwise the place would end
 					}
 					q.HoldID = driver.NewHoldID()
 					_, err = s.Acquire(ctx, q)
@@ -345,7 +346,7 @@ func TestConflictsOfPlaces(t *testing.T) {
 	})
 }
 
-// crowded is a node on which each write of a place meets a conflict.
+// crowded is a node on which each write of a place has a conflict.
 type crowded struct {
 	node
 	is atomic.Bool
@@ -368,8 +369,8 @@ func (c *crowded) Perform(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A request whose place cannot be written is decided as the server would decide it, and
-// the queue stays as it is.
+// A request whose place cannot be written is decided in the same way without it, and the
+// queue stays as it is.
 func TestPlacesAmongConflicts(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, n node) {
@@ -405,8 +406,8 @@ func TestPlacesAmongConflicts(t *testing.T) {
 	})
 }
 
-// A place that does not fit into the mapping, which somebody has changed, keeps no
-// refusal from being known.
+// If a place does not fit the mapping, because somebody has changed that, the request is
+// still refused.
 func TestPlacesThatDoNotFit(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -423,7 +424,7 @@ func TestPlacesThatDoNotFit(t *testing.T) {
 	})
 }
 
-// A request with a place is one update, as all requests are.
+// A request with a place takes one update, like all requests.
 func TestPlacesInOneRequest(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		c := &counting{node: n}
@@ -450,7 +451,7 @@ func TestPlacesInOneRequest(t *testing.T) {
 	})
 }
 
-// Holds once had a note of what their holders waited for. It is ignored, whatever it is.
+// Holds may contain a note of what their holders waited for. It is ignored.
 func TestOldNote(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)

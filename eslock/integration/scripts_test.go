@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/lab/ask"
 )
 
-// scripts are those of package eslock.
+// scripts is the number of scripts of package eslock.
 const scripts = 3
 
-// A node that nobody else uses has compiled each script once, whatever its
-// parameters were, after thousands of operations of all kinds: when the store was
-// opened, for the first lock may not have the time.
+// A node without other users has compiled each script once, after thousands of operations
+// of all kinds with different parameters: when the store was opened, because the first
+// lock may not have the time.
 func compiledOnce(t *testing.T, n node) {
 	const workers, rounds = 4, 75
 	before := n.compilations(t)
@@ -32,13 +32,13 @@ func compiledOnce(t *testing.T, n node) {
 			for round := range rounds {
 				name := fmt.Sprint(worker, "-", round)
 				if round%2 == 0 {
-					name += ` "'${x}` // sent in a bulk
+					name += ` "'${x}` // with characters that matter in a bulk
 				}
 				if err := useOnce(t, s, name); err != nil {
 					t.Errorf("%q: %v", name, err)
 				}
 				if round%25 == 0 {
-					short := ask.Request(name, name) // for the sweep to drop
+					short := ask.Request(name, name) // for the sweep
 					short.TTL = time.Millisecond
 					if _, err := s.Acquire(t.Context(), short); err != nil {
 						t.Error(err)
@@ -56,8 +56,7 @@ func compiledOnce(t *testing.T, n node) {
 	}
 }
 
-// useOnce sends each kind of request about one resource, with parameters that
-// differ.
+// useOnce sends each kind of request about one resource, with different parameters.
 func useOnce(t *testing.T, s driver.Store, name string) error {
 	ctx, q := t.Context(), ask.Request(name, name)
 	q.TTL += time.Duration(len(name)) * time.Second

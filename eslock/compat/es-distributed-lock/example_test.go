@@ -12,7 +12,7 @@ import (
 	lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 )
 
-// client stands for the client that the program has: elasticsearch.NewDefaultClient().
+// client stands for the program's own client, such as elasticsearch.NewDefaultClient().
 var client node
 
 type node struct{}
@@ -22,7 +22,7 @@ func (node) Perform(req *http.Request) (*http.Response, error) {
 	return http.DefaultClient.Do(req)
 }
 
-// The import is all that a program with es-distributed-lock has to change.
+// A program with es-distributed-lock changes only the import.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -49,7 +49,7 @@ func Example() {
 	}
 }
 
-// Who has it, and for how long yet.
+// The error says who has the lock, and how long it still lasts.
 func ExampleLock_Acquire() {
 	err := lock.NewLock(client, "nightly-report").WithOwner("me").Acquire(context.Background(), time.Minute)
 	var held *driver.HeldError

@@ -18,7 +18,7 @@ func TestKeepAlive(t *testing.T) {
 		l := b.acquired("me", 16*time.Second)
 		first := l.Acquired
 		b.must(l.KeepAlive(ctx, 6*time.Second))
-		b.must(l.KeepAlive(ctx, 3*time.Second)) // goes on as it was
+		b.must(l.KeepAlive(ctx, 3*time.Second)) // continues as before
 		time.Sleep(10*time.Second - 1)
 		if n := b.Calls(drivertest.Renew); n != 0 {
 			t.Errorf("extended %d times", n)
@@ -50,7 +50,7 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// Left alone, the lock ends.
+// Without a keep-alive, the lock ends.
 func TestKeepAliveEndsWithContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -98,7 +98,8 @@ func TestKeepAliveRefuses(t *testing.T) {
 	})
 }
 
-// What has expired, and nobody else has, is acquired again; else the error says so.
+// An expired lock that nobody else has is acquired again. Otherwise the error says why
+// not.
 func TestKeepAliveOfExpired(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.acquired("me", 16*time.Second)
@@ -116,8 +117,8 @@ func TestKeepAliveOfExpired(t *testing.T) {
 	})
 }
 
-// The network fails: the holder learns it before another can have the lock, and a
-// network that works again does not make it a holder again.
+// When the network fails, the holder learns it before another owner can have the lock,
+// and a network that works again does not make it a holder again.
 func TestKeepAliveFails(t *testing.T) {
 	for name, fault := range map[string]drivertest.Fault{
 		"requests are lost": {LoseRequest: true},
@@ -156,7 +157,7 @@ func TestKeepAliveFails(t *testing.T) {
 	}
 }
 
-// A failure that passes in time shows nowhere.
+// A failure that passes in time is not visible.
 func TestKeepAliveTriesAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.acquired("me", 16*time.Second)
@@ -169,8 +170,8 @@ func TestKeepAliveTriesAgain(t *testing.T) {
 	})
 }
 
-// A passed deadline is final: an answer that comes later does not make the holder
-// one again, although the store has extended its lock.
+// A passed deadline is final: a later answer does not make the caller a holder again,
+// although the store has extended its lock.
 func TestKeepAliveLateAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.acquired("me", 16*time.Second)
@@ -185,12 +186,12 @@ func TestKeepAliveLateAnswer(t *testing.T) {
 		if b.holder() != "me" {
 			t.Fatal("the store did not extend it")
 		}
-		b.must(l.Acquire(t.Context(), 16*time.Second)) // and the owner still has it
+		b.must(l.Acquire(t.Context(), 16*time.Second)) // the owner still has it
 		b.is(l, true, false)
 	})
 }
 
-// What the store says is lost is so at once.
+// When the store reports a loss, the lock is lost at once.
 func TestKeepAliveLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.acquired("me", 16*time.Second)
@@ -202,7 +203,7 @@ func TestKeepAliveLost(t *testing.T) {
 		if l.Expires.After(time.Now()) {
 			t.Errorf("expires %v", l.Expires)
 		}
-		// Nobody has it, and yet it is not taken again: others might have had it.
+		// Nobody has it, but it is not acquired again, because others might have had it.
 		time.Sleep(time.Minute)
 		b.is(l, false, true)
 		if b.holder() != "" {
@@ -211,7 +212,8 @@ func TestKeepAliveLost(t *testing.T) {
 	})
 }
 
-// Acquire with another TTL while the lock is kept alive counts for that, too.
+// If Acquire is called with another TTL during a keep-alive, that TTL counts from then
+// on.
 func TestKeepAliveFollowsAcquire(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.acquired("me", 64*time.Second)
@@ -221,7 +223,7 @@ func TestKeepAliveFollowsAcquire(t *testing.T) {
 		if n := b.Calls(drivertest.Renew); n != 1 {
 			t.Errorf("extended %d times", n)
 		}
-		b.must(l.Acquire(t.Context(), 16*time.Second)) // less than what KeepAlive was told
+		b.must(l.Acquire(t.Context(), 16*time.Second)) // shorter than the time given to KeepAlive
 		time.Sleep(time.Hour)
 		b.is(l, true, false)
 		if n := b.Calls(drivertest.Renew); n > 500 {
@@ -231,7 +233,7 @@ func TestKeepAliveFollowsAcquire(t *testing.T) {
 	})
 }
 
-// Nobody waits for a request that hangs but who must.
+// Only calls that must wait do so while a request hangs.
 func TestNoWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.on(drivertest.Renew, drivertest.Fault{HoldReply: make(chan struct{})})
@@ -252,7 +254,7 @@ func TestNoWaiting(t *testing.T) {
 	})
 }
 
-// All methods at once do no harm to the lock or to one another.
+// Concurrent calls of all methods do not harm the lock or one another.
 func TestConcurrentCalls(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.lock("me")

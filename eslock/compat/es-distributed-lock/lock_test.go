@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// These tests are about time, faults and what calls do at once, in memory; those
-// of documents and servers are in eslock/integration/dropin.
+// These tests are about time, faults and concurrent calls, in memory. Tests of documents
+// and servers are in eslock/integration/dropin.
 
 // bench is a store that a test can disturb, in a bubble.
 type bench struct {
@@ -45,16 +45,16 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 			return drivertest.Fault{}
 		})
 		t.Cleanup(func() { _ = b.Close() })
-		defer time.Sleep(patience) // until all is given back
+		defer time.Sleep(patience) // until all locks are given back
 		test(t, b)
 	})
 }
 
-// sparing is a store in memory that spares holds as eslock.Options.SpareRenewed says.
+// sparing is a store in memory that implements eslock.Options.SpareRenewed.
 type sparing struct{ *memlock.Store }
 
 func (s sparing) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-	q := qs[0] // no test releases two at a time
+	q := qs[0] // no test releases two holds at a time
 	for h, err := range s.List(ctx, driver.Filter{Resource: q.Resource, LockID: q.LockID}) {
 		if err == nil && h.HoldID == q.HoldID && q.Token == 0 && !h.Renewed.IsZero() {
 			return []driver.ReleaseResult{{}}, nil
@@ -63,7 +63,7 @@ func (s sparing) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dri
 	return s.Store.Release(ctx, qs)
 }
 
-// on disturbs all calls of op from now on, or those with the numbers given.
+// on disturbs all calls of op from now on, or the calls with the given numbers.
 func (b *bench) on(op drivertest.Op, fault drivertest.Fault, numbers ...int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,7 +83,7 @@ func (b *bench) heal() {
 
 func (b *bench) lock(owner string) *Lock { return newLock(&store{Store: b}, "r").WithOwner(owner) }
 
-// acquired is a Lock that has it.
+// acquired returns a Lock that has the lock.
 func (b *bench) acquired(owner string, ttl time.Duration) *Lock {
 	b.t.Helper()
 	l := b.lock(owner)
@@ -106,7 +106,7 @@ func (b *bench) is(l *Lock, acquired, released bool) {
 	}
 }
 
-// refused: the error is the one that programs know.
+// refused checks that the error is the one that programs compare with.
 func (b *bench) refused(err error) {
 	b.t.Helper()
 	if err == nil || err.Error() != "lock held by other client" || !errors.Is(err, driver.ErrHeld) {
@@ -114,7 +114,7 @@ func (b *bench) refused(err error) {
 	}
 }
 
-// holder is the lock ID that has it as the store sees it, or "".
+// holder returns the lock ID of the holder in the store, or "".
 func (b *bench) holder() string {
 	for s, err := range b.List(b.t.Context(), driver.Filter{Resource: "r"}) {
 		b.must(err)
@@ -158,7 +158,7 @@ func TestAcquireAgain(t *testing.T) {
 			t.Errorf("%d acquires", n)
 		}
 
-		// For less: it is not shortened.
+		// A shorter TTL does not shorten the lock.
 		b.must(l.Acquire(t.Context(), time.Second))
 		if !l.Expires.Equal(time.Now().Add(16 * time.Second)) {
 			t.Errorf("expires %v", l.Expires)
@@ -166,7 +166,7 @@ func TestAcquireAgain(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		b.is(l, true, false)
 
-		// By another Lock of the owner.
+		// Another Lock of the owner extends it.
 		peer := b.lock("me")
 		b.must(peer.Acquire(t.Context(), time.Hour))
 		b.is(peer, true, false)
@@ -205,7 +205,7 @@ func TestAcquireAfterLoss(t *testing.T) {
 	})
 }
 
-// force releases what the lock ID has behind its back.
+// force releases the hold of the lock ID without the Lock's knowledge.
 func (b *bench) force(lockID string) {
 	b.t.Helper()
 	rs, err := b.Release(b.t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: "r", LockID: lockID}}})
@@ -214,8 +214,8 @@ func (b *bench) force(lockID string) {
 	}
 }
 
-// Between the loss of the hold and the next try, other owners may acquire the lock,
-// any number of times.
+// Between the loss of the hold and the next try, other owners may acquire the lock any
+// number of times.
 func TestAcquireIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.acquired("me", time.Hour)
@@ -226,8 +226,8 @@ func TestAcquireIsBounded(t *testing.T) {
 	})
 }
 
-// Somebody with Holdfast's Client who shares it, or gave it up for later, under the
-// same name is in the way like any other.
+// A Client of Holdfast with the same lock ID, but with a shared hold or one that is
+// released later, excludes the Lock like any other.
 func TestNotOnesOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		c := holdfast.New(b, nil)
@@ -246,7 +246,7 @@ func TestNotOnesOwn(t *testing.T) {
 	})
 }
 
-// An answer that comes when the time is nearly up is of no use.
+// An answer that comes when almost no time is left counts as too late.
 func TestTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		answer := make(chan struct{})
@@ -260,7 +260,7 @@ func TestTooLate(t *testing.T) {
 	})
 }
 
-// The shortest TTLs leave the Lock some time.
+// Even with the shortest TTLs the Lock is held for some time.
 func TestShortTTL(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		for _, ttl := range []time.Duration{time.Millisecond, 3*time.Millisecond + 999, 10 * time.Millisecond} {
@@ -315,10 +315,10 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// bothNil is a client with a method on its pointer, as the official ones are.
+// bothNil is a client with a method on its pointer, like the official clients.
 type bothNil struct{ eslock.Performer }
 
-// A store that must be prepared is: once, and when something is missing.
+// A store that needs preparation is prepared once, and again when the index is missing.
 func TestPrepared(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		p := &unprepared{Store: b}
@@ -338,8 +338,8 @@ func TestPrepared(t *testing.T) {
 	})
 }
 
-// A user without the right to look at the index locks all the same, in whatever words the
-// server says so; what has another cause may be over when Acquire is called again.
+// A user without the right to look at the index can still lock, with the error texts of
+// any server. Errors with another cause may be over when Acquire is called again.
 func TestMayNotLook(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		p := &unprepared{Store: b, ready: true, answers: http.StatusForbidden}
@@ -353,17 +353,17 @@ func TestMayNotLook(t *testing.T) {
 	})
 }
 
-// status is the error of an answer with that status.
+// status is the error of an answer with this status.
 type status int
 
 func (s status) Error() string   { return fmt.Sprintf("status %d", int(s)) }
 func (s status) HTTPStatus() int { return int(s) }
 
-// unprepared cannot be used before Init.
+// unprepared is unusable before Init.
 type unprepared struct {
 	driver.Store
 	ready, broken bool
-	answers       int // the status that the server answers to Init; 0: that of a success
+	answers       int // the status of the server's answer to Init; 0: success
 	inits         int
 }
 

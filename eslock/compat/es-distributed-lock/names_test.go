@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock"
 )
 
-// What programs with es-distributed-lock call is there, in the form in which they
-// call it.
+// Everything that programs with es-distributed-lock call exists, with the same types.
 var (
 	_ func(client eslock.Performer, id string) *Lock = NewLock
 

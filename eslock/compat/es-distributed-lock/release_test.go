@@ -30,7 +30,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// nothing: there is nothing to release.
+// nothing checks that there is nothing to release.
 func nothing(t *testing.T, l *Lock) {
 	t.Helper()
 	if err := l.MustRelease(); !errors.Is(err, errReleased) && !errors.Is(err, errNoRelease) {
@@ -38,7 +38,7 @@ func nothing(t *testing.T, l *Lock) {
 	}
 }
 
-// A Lock that did not acquire it.
+// Releases by a Lock that did not acquire the lock.
 func TestReleaseOfOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		nothing(t, b.lock("me"))
@@ -49,15 +49,15 @@ func TestReleaseOfOthers(t *testing.T) {
 		if b.holder() != "me" {
 			t.Fatal("released what another has")
 		}
-		b.must(b.lock("me").MustRelease()) // the program was started again
+		b.must(b.lock("me").MustRelease()) // the program was restarted
 		if b.holder() != "" {
 			t.Error("not released")
 		}
 	})
 }
 
-// Who lost it, or tried in vain, does not release what the owner has acquired since
-// by another Lock.
+// A Lock that lost its hold, or tried in vain, does not release what another Lock of the
+// owner has acquired since then.
 func TestReleaseOfSuccessor(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		late := b.acquired("me", time.Second)
@@ -77,7 +77,7 @@ func TestReleaseOfSuccessor(t *testing.T) {
 	})
 }
 
-// A release without an answer is repeated, and found what it released.
+// A release without an answer is repeated, and reports that the hold existed.
 func TestReleaseRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1, 2, 3)
@@ -88,8 +88,7 @@ func TestReleaseRepeated(t *testing.T) {
 	})
 }
 
-// So is that of a program that was started again, which has looked for what it
-// releases.
+// The same is true for a restarted program, which first looks for the hold.
 func TestReleaseOfOwnerRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.acquired("me", 16*time.Second)
@@ -102,8 +101,8 @@ func TestReleaseOfOwnerRepeated(t *testing.T) {
 	})
 }
 
-// One that is never heard of is an error, after which the lock is given up, and
-// can be released again.
+// If no release is answered, that is an error. The lock then counts as given up, and can
+// be released again.
 func TestReleaseFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.acquired("me", 16*time.Second)
@@ -132,11 +131,11 @@ func TestReleaseFails(t *testing.T) {
 			t.Error("no error")
 		}
 		time.Sleep(16 * time.Second)
-		b.is(l, false, true) // by itself
+		b.is(l, false, true) // without another call
 	})
 }
 
-// An Acquire without an answer is given back, so that others need not wait.
+// A lock of an Acquire without an answer is released, so that others need not wait.
 func TestAcquireWithoutAnswer(t *testing.T) {
 	for name, fault := range map[string]drivertest.Fault{
 		"request lost": {LoseRequest: true},
@@ -167,7 +166,7 @@ func TestAcquireWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A caller whose ctx has ended does not wait until an Acquire is given back.
+// A caller whose ctx has ended does not wait until its lock is given back.
 func TestGivenBackLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})})
@@ -190,8 +189,8 @@ func TestGivenBackLater(t *testing.T) {
 	})
 }
 
-// What this Lock gave up, and may be released at any time by a request that is
-// late, is nothing to build on.
+// A Lock does not extend a hold that it has given up, because a late release may end it
+// at any time.
 func TestLateRelease(t *testing.T) {
 	for name, giveUp := range map[string]func(b *bench, l *Lock){
 		"of an Acquire without an answer": func(b *bench, l *Lock) {
@@ -229,9 +228,8 @@ func TestLateRelease(t *testing.T) {
 	}
 }
 
-// What an Acquire without an answer was granted is given back only as long as no
-// other Lock of the owner has joined it: that one would believe in a lock that
-// others can acquire.
+// The hold of an unanswered Acquire is given back only if no other Lock of the owner has
+// joined it: that Lock would believe that it has a lock that others can acquire.
 func TestJoinedIsNotGivenBack(t *testing.T) {
 	for name, late := range map[string]bool{"while it waits": false, "before the release arrives": true} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +256,7 @@ func TestJoinedIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// Given up for long, a hold is forgotten.
+// After a long time, a hold that was given up is forgotten.
 func TestGivenIsForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.lock("me")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The index is deleted while a lock is held: the lock is lost, and the next Acquire
-// makes the index again.
+// If the index is deleted while a lock is held, the lock is lost, and the next Acquire
+// creates the index again.
 func TestIndexDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		l := f.acquired("r", "me", long)
@@ -23,7 +23,7 @@ func TestIndexDeleted(t *testing.T) {
 	})
 }
 
-// All programs start at once, and the index is missing: one gets the lock.
+// All programs start at once without the index: one gets the lock.
 func TestStartAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		var all sync.WaitGroup

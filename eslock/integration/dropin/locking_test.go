@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// long is a TTL that does not end within a test; short is one that is waited for,
-	// and yet is not over before a busy machine can look.
+	// long is a TTL that does not end within a test. short is a TTL that a test waits
+	// for, but that does not end before a busy machine can look.
 	long  = time.Hour
 	short = 1500 * time.Millisecond
 )
 
-// One has it; others are refused until it is released, or has expired.
+// One owner has the lock. Others are refused until it is released or has expired.
 func TestExclusive(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
@@ -46,7 +46,7 @@ func TestExclusive(t *testing.T) {
 		f.refused(l.Acquire(ctx, long))
 		f.eventually("it expires", func() bool { return l.Acquire(ctx, long) == nil })
 		f.is(other, false, true)
-		f.must(other.Release()) // late, it does no harm
+		f.must(other.Release()) // late, but harmless
 		f.is(l, true, false)
 		f.refused(f.lock("r", "third").Acquire(ctx, long))
 		f.must(l.Release())
@@ -57,7 +57,7 @@ func TestExclusive(t *testing.T) {
 	})
 }
 
-// The owner has it, in whatever program: acquiring again extends it.
+// The owner has the lock in every program: acquiring again extends it.
 func TestSameOwner(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
@@ -71,27 +71,27 @@ func TestSameOwner(t *testing.T) {
 		if left := time.Until(f.oldExpires("r")); left < 2*long || f.source("r")["acquired"] != acquired || !l.Acquired.Equal(first) {
 			t.Errorf("extended by another, it expires in %v", left)
 		}
-		// The default owner is one for the process.
+		// All Locks of the process have the same default owner.
 		one, two := lock.NewLock(f.wire, "s"), lock.NewLock(f.wire, "s")
 		f.must(one.Acquire(ctx, long))
 		f.must(two.Acquire(ctx, long))
 		f.refused(f.lock("s", "me").Acquire(ctx, long))
-		// What one releases is released.
+		// A release by one of them releases the lock of both.
 		f.must(peer.MustRelease())
 		f.must(f.lock("r", "other").Acquire(ctx, long))
 		f.refused(l.Acquire(ctx, long))
 		if err := l.MustRelease(); err == nil {
 			t.Error("there was nothing to release")
 		}
-		// A program that was started again.
+		// After a restart of the program.
 		f.must(f.lock("r", "other").MustRelease())
 		f.must(l.Acquire(ctx, long))
 	})
 }
 
-// Before the first lock through a client the index is looked at, and the server
-// compiles the scripts: a lock with a short TTL has no time for that. A user without
-// the right to look at the index may still lock.
+// Before the first lock through a client the index is checked, and the server compiles
+// the scripts: a lock with a short TTL has no time for that. A user without the right to
+// look at the index may still lock.
 func TestFirstUse(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.must(f.acquired("r", "me", short).MustRelease())
@@ -126,8 +126,8 @@ func (p *forbidden) Perform(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A steady program sends one request for each step, without a refresh; the first
-// one makes the index.
+// In normal operation each step sends one request, without a refresh. The first one
+// creates the index.
 func TestRequests(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.acquired("first", "me", long)
@@ -152,7 +152,7 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// Names are text, whatever they look like.
+// Names are plain text, whatever they look like.
 func TestNames(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		for _, name := range []string{

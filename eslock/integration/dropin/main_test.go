@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/lab/interop/oldeslock"
 )
 
-// No Lock is ever closed: it must leave nothing behind.
+// Locks are never closed, so they must not leave goroutines behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is an index of a node, in place of distributed-locks, with what programs
-// with the drop-in and with es-distributed-lock do there. All clocks are right.
+// fixture is an index of a node, in place of distributed-locks, with the functions of
+// programs with the drop-in and with es-distributed-lock. All clocks are right.
 type fixture struct {
 	esnode.Node
 	t     *testing.T
@@ -27,7 +27,7 @@ type fixture struct {
 	wire  *wire
 }
 
-// onBoth runs a test on each kind of server, in an index that is not there yet.
+// onBoth runs a test on each kind of server, with an index that does not exist yet.
 func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) {
@@ -36,14 +36,14 @@ func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-// lock is one of the drop-in's.
+// lock returns a Lock of the drop-in.
 func (f *fixture) lock(id, owner string) *lock.Lock { return lock.NewLock(f.wire, id).WithOwner(owner) }
 
 func (f *fixture) old(id, owner string) *oldeslock.Lock {
 	return oldeslock.New(f, f.index, id, owner, time.Now)
 }
 
-// acquired is a Lock that has it.
+// acquired returns a Lock that has the lock.
 func (f *fixture) acquired(id, owner string, ttl time.Duration) *lock.Lock {
 	f.t.Helper()
 	l := f.lock(id, owner)
@@ -66,7 +66,7 @@ func (f *fixture) is(l *lock.Lock, acquired, released bool) {
 	}
 }
 
-// refused compares as programs with es-distributed-lock do.
+// refused compares errors as programs with es-distributed-lock do.
 func (f *fixture) refused(err error) {
 	f.t.Helper()
 	if err == nil || err.Error() != "lock held by other client" {
@@ -74,7 +74,7 @@ func (f *fixture) refused(err error) {
 	}
 }
 
-// eventually polls until it is so.
+// eventually polls until so returns true.
 func (f *fixture) eventually(what string, so func() bool) {
 	f.t.Helper()
 	for began := time.Now(); !so(); <-time.After(5 * time.Millisecond) {
@@ -84,13 +84,13 @@ func (f *fixture) eventually(what string, so func() bool) {
 	}
 }
 
-// source is the document of an ID as old readers see it.
+// source returns the document of an ID in the view of old programs.
 func (f *fixture) source(id string) map[string]any {
 	f.t.Helper()
 	return f.Source(f.t, f.index, id)
 }
 
-// oldExpires is when old programs read that it expires.
+// oldExpires returns when the lock expires in the view of old programs.
 func (f *fixture) oldExpires(id string) time.Time {
 	f.t.Helper()
 	expires, err := time.Parse(time.RFC3339Nano, f.source(id)["expires"].(string))
@@ -98,7 +98,7 @@ func (f *fixture) oldExpires(id string) time.Time {
 	return expires
 }
 
-// wire is the way to the node, which counts what is sent.
+// wire is the connection to the node. It counts requests.
 type wire struct {
 	node eslock.Performer
 
@@ -114,7 +114,7 @@ func (w *wire) Perform(req *http.Request) (*http.Response, error) {
 	return w.node.Perform(req)
 }
 
-// requests are those since the last call.
+// requests returns the requests since the last call.
 func (w *wire) requests() []*http.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()

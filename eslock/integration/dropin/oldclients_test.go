@@ -16,8 +16,8 @@ import (
 
 type object = map[string]any
 
-// An index that es-distributed-lock has made, with a mapping that the server made
-// up, is taken over as it is: what is held stays held.
+// An index that es-distributed-lock has created, with a mapping made by the server, is
+// used as it is, and its locks stay held.
 func TestTakeOverIndex(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
@@ -40,11 +40,11 @@ func TestTakeOverIndex(t *testing.T) {
 				t.Errorf("index %s has the mapping %v, not that of the server's own", name, mappings)
 			}
 		}
-		// Old programs go on.
+		// Old programs continue.
 		if err := gone.Acquire(ctx, long); !errors.Is(err, oldeslock.ErrHeld) {
 			t.Errorf("an old program takes what is held: %v", err)
 		}
-		f.must(held.Acquire(ctx, long)) // extends
+		f.must(held.Acquire(ctx, long)) // this extends it
 		f.must(held.MustRelease(ctx))
 		f.must(f.lock("held", "me").Acquire(ctx, long))
 		f.must(l.MustRelease())
@@ -53,7 +53,7 @@ func TestTakeOverIndex(t *testing.T) {
 	})
 }
 
-// An index that cannot keep locks is refused, with the cause, and not changed.
+// An index that is unfit for locks is refused, with the cause, and not changed.
 func TestWrongIndex(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.Must(t, http.MethodPut, "/"+f.index, object{"mappings": object{"properties": object{"expires": object{"type": "text"}}}})
@@ -67,7 +67,7 @@ func TestWrongIndex(t *testing.T) {
 	})
 }
 
-// What old programs read is true at every step.
+// Old programs read the truth at every step.
 func TestDocument(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		began := time.Now()
@@ -95,17 +95,17 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-// Old programs do not escape IDs in URLs: by some they lock the document of another
-// one. Here they mean the same.
+// Old programs do not escape IDs in URLs: by some IDs they lock another document. Here
+// such IDs have the same meaning.
 func TestOldIDs(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
-		f.must(f.acquired("first", "me", long).MustRelease()) // makes the index
+		f.must(f.acquired("first", "me", long).MustRelease()) // creates the index
 		for _, id := range []string{"plain", "a b", "c%2Fd", "e#f", "g%20h", "i+j", "%C3%BC", "ü", "..", `k"\^l`, "m;n", "100%25", "job/", "job//", "job/#x", "trail%2F", "trail%2F/"} {
 			old, l := f.old(id, "old"), f.lock(id, "me")
 			f.must(old.Acquire(ctx, long))
 			f.refused(l.Acquire(ctx, long))
-			f.must(old.Acquire(ctx, time.Millisecond)) // it may not find it to release it
+			f.must(old.Acquire(ctx, time.Millisecond)) // the old program may be unable to find and release it
 			f.eventually("it has expired", func() bool { return l.Acquire(ctx, long) == nil })
 			if err := old.Acquire(ctx, long); !errors.Is(err, oldeslock.ErrHeld) {
 				t.Errorf("%q: an old program takes what is held: %v", id, err)
@@ -118,7 +118,7 @@ func TestOldIDs(t *testing.T) {
 				t.Errorf("%q: error %v", id, err)
 			}
 		}
-		for _, id := range []string{"a/b", "a/b/", "a//b", "/a", "100%", "a\nb", "a\x7fb"} { // by which old programs lock nothing
+		for _, id := range []string{"a/b", "a/b/", "a//b", "/a", "100%", "a\nb", "a\x7fb"} { // by these old programs lock nothing
 			if err := f.old(id, "old").Acquire(ctx, long); err == nil || errors.Is(err, oldeslock.ErrHeld) {
 				t.Errorf("%q: an old program says %v", id, err)
 			}
@@ -127,8 +127,9 @@ func TestOldIDs(t *testing.T) {
 	})
 }
 
-// What docs/migrate-elasticsearch.md says of old programs: they do not find again what they
-// have locked by an ID that a URL changes. TestOldIDs has IDs by which they lock nothing.
+// docs/migrate-elasticsearch.md says that old programs do not find the locks again that
+// they acquired by an ID that a URL changes. TestOldIDs has IDs by which they lock
+// nothing.
 func TestOldIDsOfOldPrograms(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
@@ -145,25 +146,25 @@ func TestOldIDsOfOldPrograms(t *testing.T) {
 	})
 }
 
-// One owner in an old and a new program: they share the lock, as two old ones do.
+// With the same owner, an old and a new program share the lock, as two old ones do.
 func TestOwnerSharedWithOldProgram(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
 		old := f.old("r", "me")
 		f.must(old.Acquire(ctx, long))
-		l := f.acquired("r", "me", 2*long) // extends what the old one has
+		l := f.acquired("r", "me", 2*long) // extends the lock of the old program
 		if left := time.Until(f.oldExpires("r")); left < long {
 			t.Errorf("extended, it expires in %v", left)
 		}
-		f.must(old.Acquire(ctx, 3*long)) // and the other way round
+		f.must(old.Acquire(ctx, 3*long)) // and vice versa
 		f.must(l.Acquire(ctx, long))
 		f.refused(f.lock("r", "other").Acquire(ctx, long))
 		f.must(l.MustRelease())
 		f.must(f.acquired("r", "other", long).MustRelease())
 
-		// A lock that the old client released is lost, and can be acquired again.
+		// A lock that the old program released is lost, and can be acquired again.
 		l = f.acquired("s", "me", long)
-		f.Must(t, http.MethodPost, "/"+f.index+"/_refresh", nil) // or it would not find it
+		f.Must(t, http.MethodPost, "/"+f.index+"/_refresh", nil) // otherwise it would not find it
 		old = f.old("s", "me")
 		f.must(old.Acquire(ctx, long))
 		f.must(old.MustRelease(ctx))
@@ -173,8 +174,8 @@ func TestOwnerSharedWithOldProgram(t *testing.T) {
 	})
 }
 
-// An old program with the same owner extends the lock: the keep-alive goes on, for
-// the owner has it.
+// When an old program with the same owner extends the lock, the keep-alive continues,
+// because the owner still has the lock.
 func TestKeepAliveBesideOldProgram(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		const ttl = 3 * time.Second
@@ -189,7 +190,7 @@ func TestKeepAliveBesideOldProgram(t *testing.T) {
 			})
 		}
 		f.must(l.MustRelease())
-		// Another owner's is another matter.
+		// With another owner it does not.
 		l = f.acquired("r", "me", ttl)
 		f.must(l.KeepAlive(t.Context(), ttl-ttl/4))
 		ahead := oldeslock.New(f, f.index, "r", "other", func() time.Time { return time.Now().Add(long) }) // its clock decides
@@ -201,7 +202,7 @@ func TestKeepAliveBesideOldProgram(t *testing.T) {
 	})
 }
 
-// Programs with Holdfast's own Client on the same index see the owner as lock ID.
+// Programs with Holdfast's own Client on the same index see the owner as the lock ID.
 func TestBesideClient(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()

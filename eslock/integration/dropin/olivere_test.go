@@ -10,7 +10,7 @@ import (
 	lock "github.com/holdfast-go/holdfast/eslock/compat/es-distributed-lock"
 )
 
-// performer lets a client of olivere/elastic send what Holdfast asks for.
+// performer sends Holdfast's requests through a client of olivere/elastic.
 type performer struct{ client *elastic.Client }
 
 func (p performer) Perform(req *http.Request) (*http.Response, error) {
@@ -18,7 +18,7 @@ func (p performer) Perform(req *http.Request) (*http.Response, error) {
 		Method: req.Method, Path: req.URL.EscapedPath(), Params: req.URL.Query(), ContentType: req.Header.Get("Content-Type"), Stream: true,
 	}
 	for status := 300; status < 600; status++ {
-		o.IgnoreErrors = append(o.IgnoreErrors, status) // they are Holdfast's to understand
+		o.IgnoreErrors = append(o.IgnoreErrors, status) // Holdfast interprets these statuses
 	}
 	if req.Body != nil {
 		text, err := io.ReadAll(req.Body)
@@ -34,8 +34,8 @@ func (p performer) Perform(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: res.StatusCode, Header: res.Header, Body: res.BodyReader, Request: req}, nil
 }
 
-// Programs that have a client of olivere/elastic need no other. The guide names the
-// type above.
+// Programs with a client of olivere/elastic need no other client. The guide has the type
+// above.
 func TestOlivere(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		client, err := elastic.NewSimpleClient(elastic.SetURL(f.Engine.URL), elastic.SetHttpClient(&http.Client{Transport: f.InIndex(f.index)}))

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/fence"
 )
 
-// What is there, what is asked with token 5, and what is there then.
+// The document before, the operation with token 5, and the document after.
 func TestTokens(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		n.make(t, object{})
@@ -48,7 +48,7 @@ func TestTokens(t *testing.T) {
 				if c.want != nil {
 					then = n.source(t, n.path(id))
 				}
-				for range 2 { // a repeat is the same again
+				for range 2 { // a repeat has the same effect
 					if err := do.write(n.document(id)); !errors.Is(err, c.want) {
 						t.Errorf("%s of %s: error %v, want %v", what, c.there, err, c.want)
 					}
@@ -61,7 +61,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// A document that is not there, in an index that is not there.
+// A missing document, in a missing index.
 func TestMissing(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		d := n.document("1")
@@ -86,7 +86,7 @@ func TestMissing(t *testing.T) {
 		if err != nil || !strings.Contains(string(mapping), `"fence":{"type":"long"}`) {
 			t.Errorf("mapping %s, %v", mapping, err)
 		}
-		// A deletion forgets the token.
+		// Deleting the document deletes its token.
 		n.Must(t, http.MethodDelete, n.path("1"), nil)
 		if err := d.Put(t.Context(), object{"n": 2}, 5); err != nil {
 			t.Error(err)
@@ -94,7 +94,7 @@ func TestMissing(t *testing.T) {
 	})
 }
 
-// Values of all kinds arrive as they are, and objects are merged.
+// Values of all types arrive unchanged, and objects are merged.
 func TestValues(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		n.make(t, object{"dynamic": false})
@@ -127,7 +127,7 @@ func same(t *testing.T, got string, want object) {
 	}
 }
 
-// Names that are hard on a URL, and what else a document may have.
+// Names that are difficult in a URL, and other options of a document.
 func TestNames(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		n.make(t, object{})
@@ -143,7 +143,7 @@ func TestNames(t *testing.T) {
 				t.Errorf("%q: the document is %s", id, got)
 			}
 		}
-		// With a routing the same ID may be another document.
+		// With a routing, the same ID can be another document.
 		d := n.document("routed")
 		for _, d.Routing = range []string{"", "one", "two", "three", "a&b=c"} {
 			if err := d.Put(t.Context(), object{"r": d.Routing}, 9); err != nil {
@@ -156,7 +156,7 @@ func TestNames(t *testing.T) {
 		if got := n.source(t, n.path("routed")+"?routing=a%26b%3Dc"); got != `{"fence":9,"r":"a\u0026b=c"}` {
 			t.Errorf("the document is %s", got)
 		}
-		// An alias, and searches that see what was written.
+		// An alias, and searches that see the write.
 		n.Must(t, http.MethodPost, "/_aliases", object{"actions": []object{{"add": object{"index": n.index, "alias": n.index + "-alias"}}}})
 		d = fence.Document{Client: n, Index: n.index + "-alias", ID: "seen", Refresh: "true"}
 		if err := d.Put(t.Context(), object{"text": "seen"}, 5); err != nil {
@@ -169,7 +169,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// What the server does not do is an error without a name, and changes nothing.
+// If the server cannot do the update, the error has no name, and nothing changes.
 func TestRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		n.make(t, object{"dynamic": "strict", "properties": object{"n": object{"type": "long"}}})

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// object is one in JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// node is a server, and an index of the test's own, which is not there yet.
+// node is a server, with an index of the test that does not exist yet.
 type node struct {
 	esnode.Node
 	index string
@@ -33,7 +33,7 @@ func (n node) document(id string) fence.Document {
 	return fence.Document{Client: n, Index: n.index, ID: id}
 }
 
-// make makes the index, without replicas.
+// make creates the index, without replicas.
 func (n node) make(t testing.TB, mapping object) {
 	t.Helper()
 	n.Must(t, http.MethodPut, "/"+n.index, object{
@@ -41,7 +41,7 @@ func (n node) make(t testing.TB, mapping object) {
 	})
 }
 
-// put stores a document past the fence.
+// put stores a document without the fence.
 func (n node) put(t testing.TB, id string, document any) {
 	t.Helper()
 	n.Must(t, http.MethodPut, n.path(id), document)
@@ -49,8 +49,8 @@ func (n node) put(t testing.TB, id string, document any) {
 
 func (n node) path(id string) string { return "/" + n.index + "/_doc/" + url.PathEscape(id) }
 
-// source is the document as it is stored, in JSON, with numbers as they are written; empty
-// if it is not there.
+// source returns the document as it is stored, in JSON, with numbers as they are written;
+// empty if it does not exist.
 func (n node) source(t testing.TB, path string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)

@@ -21,7 +21,7 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// harness is a document with the value 1.
+// harness is for a document with the value 1.
 func (n node) harness(t *testing.T) *fencetest.Harness {
 	n.make(t, object{"dynamic": false})
 	n.put(t, "1", object{"n": 1})
