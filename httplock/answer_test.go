@@ -18,14 +18,14 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// reply is what a server, or somebody on the way, answers.
+// reply is an answer of a server, or of somebody on the way.
 type reply struct {
 	status  int
 	media   string
 	id      string
 	body    string
 	headers http.Header
-	cut     bool // the connection breaks off behind the body
+	cut     bool // the connection breaks off after the body
 }
 
 func (r reply) write(w http.ResponseWriter) {
@@ -61,7 +61,7 @@ func ours(v any) reply {
 	return r
 }
 
-// answering returns a store on a server that always replies so.
+// answering returns a store on a server that always sends this reply.
 func answering(t *testing.T, r reply) *Store {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -80,7 +80,7 @@ var (
 	ref   = driver.HoldRef{Resource: "r", LockID: "a", HoldID: driver.HoldID{1}, Token: 7}
 )
 
-// calls are all calls of the store, one request each, by their names.
+// calls are all calls of the store, one request each, by name.
 var calls = map[string]func(ctx context.Context, s *Store) error{
 	"acquire": func(ctx context.Context, s *Store) error {
 		_, err := s.Acquire(ctx, request)
@@ -135,7 +135,7 @@ func isDefinite(err error) bool {
 		func(named error) bool { return errors.Is(err, named) })
 }
 
-// What somebody else has answered, or what is not complete, has no outcome.
+// An answer from somebody else, or an incomplete one, has no outcome.
 func TestStrangeAnswers(t *testing.T) {
 	held := wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second})
 	held.HoldID = request.HoldID
@@ -195,7 +195,7 @@ func TestStrangeAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for call, do := range calls {
-				// An empty object is what a sweep of nothing says.
+				// An empty object is the answer to a sweep that found nothing.
 				err := do(t.Context(), answering(t, r))
 				if isDefinite(err) {
 					t.Errorf("%s: %v, which is definite", call, err)
@@ -205,7 +205,7 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
-// Answers of a kind that only one call can get.
+// Strange answers that only one call can get.
 func TestStrangeAnswersToOne(t *testing.T) {
 	granted := wire.GrantOf(request, grant)
 	changed := func(change func(*wire.Grant)) reply { g := granted; change(&g); return ours(g) }
@@ -302,7 +302,7 @@ func TestStrangeAnswersToOne(t *testing.T) {
 	})
 }
 
-// What the server refuses is what it says.
+// The refusals of the server become the errors that they stand for.
 func TestRefusals(t *testing.T) {
 	for kind, want := range map[wire.Kind]error{
 		wire.KindInvalid: driver.ErrInvalid, wire.KindTooLarge: driver.ErrInvalid, wire.KindMediaType: driver.ErrInvalid,
@@ -333,7 +333,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The errors of a caller that the server does not know say what to do, and not the token.
+// The errors for a caller that the server does not know say what to do, but not the
+// token.
 func TestAdvice(t *testing.T) {
 	r := ours(wire.NewRefusal(wire.KindAnonymous, "no token"))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { r.write(w) }))
@@ -346,8 +347,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// A caller that is not known is told so too once there were too many requests of its kind. One
-// that is known, and sends too many, is not.
+// An unknown caller is reported as unknown even after too many requests of its kind. A
+// known caller that sends too many requests is not.
 func TestTooManyUnknown(t *testing.T) {
 	for _, unknown := range []bool{true, false} {
 		r := ours(wire.NewRefusal(wire.KindBusy, "no caller has this token; and too many such requests came"))
@@ -363,7 +364,7 @@ func TestTooManyUnknown(t *testing.T) {
 	}
 }
 
-// Go programs can tell a right that is missing from what else cannot be used.
+// Go programs can distinguish a missing right from other reasons.
 func TestDenied(t *testing.T) {
 	for kind, denied := range map[wire.Kind]bool{wire.KindDenied: true, wire.KindUnusable: false, wire.KindAnonymous: false} {
 		err := calls["list"](t.Context(), answering(t, ours(wire.NewRefusal(kind, "no right"))))
@@ -377,7 +378,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// A server in front of another store is not believed, whatever it says.
+// Answers of a server in front of another store are not accepted.
 func TestAnotherStore(t *testing.T) {
 	id := testStoreID
 	s := &testServer{t: t}
@@ -423,7 +424,7 @@ func TestAnotherStore(t *testing.T) {
 	}
 }
 
-// What a newer server promises in words that this version does not know is not promised.
+// Promises of a newer server in words that this version does not know do not count.
 func TestNewerTraits(t *testing.T) {
 	s := answering(t, ours(wire.Traits{Name: "n", Reach: "galaxy", Fencing: "stricter", Failover: "never", Queue: true}))
 	before := s.Traits()

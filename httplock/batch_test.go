@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// measured is a server that notes how large its requests are, and refuses those that are
-// larger than most, as itself or as a proxy does.
+// measured is a server that records the size of its requests, and refuses those larger
+// than most, as itself or as a proxy does.
 type measured struct {
 	*testServer
 	most  int64
@@ -50,7 +50,7 @@ func newMeasured(t *testing.T) *measured {
 	return m
 }
 
-// many acquires n holds with those names.
+// many acquires n holds with these names.
 func many(t *testing.T, s driver.Store, n int, name func(i int) string) (qs []driver.RenewRequest) {
 	t.Helper()
 	for i := range n {
@@ -101,8 +101,8 @@ func TestLongestNames(t *testing.T) {
 	}
 }
 
-// A batch that is too large for somebody on the way is halved until it is not, and one
-// that is too large by itself fails alone.
+// A batch that is too large for somebody on the way is halved until it fits. An item that
+// is too large fails alone.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	for _, proxy := range []bool{false, true} {
@@ -141,8 +141,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// More than a thousand are several requests. If one of them fails, the others count; if
-// all do, the batch has failed.
+// More than a thousand items take several requests. If one request fails, the others
+// count. If all fail, the batch has failed.
 func TestPartOfBatchFails(t *testing.T) {
 	t.Parallel()
 	server := newMeasured(t)
@@ -176,17 +176,17 @@ func TestPartOfBatchFails(t *testing.T) {
 	}
 }
 
-// What is known of some items says nothing of others, and nothing hides it, whatever becomes
-// of the other requests of the call.
+// The known outcome of some items says nothing about others, and is returned whatever
+// happens to the other requests of the call.
 func TestOutcomesOfParts(t *testing.T) {
 	t.Parallel()
 	store := memlock.New(nil)
-	const perRequest = 40 // of these names, or a few more
+	const perRequest = 40 // with these names, or a few more
 	qs := many(t, store, 2*perRequest, func(i int) string { return strings.Repeat("\x01", driver.MaxName-4) + fmt.Sprintf("%04d", i) })
 	const sent, refused, dropped = "sent", "refused", "dropped"
 	for _, c := range []struct {
-		requests []string // what becomes of the first, second, …
-		fails    bool     // the call as a whole
+		requests []string // the fate of the first, second, …
+		fails    bool     // the call as a whole fails
 	}{
 		{[]string{sent, dropped}, false},
 		{[]string{dropped, sent}, false},
@@ -199,7 +199,7 @@ func TestOutcomesOfParts(t *testing.T) {
 		{[]string{dropped}, true},
 	} {
 		n := 0
-		var became []string // of each hold that was sent
+		var became []string // the fate of each hold that was sent
 		server := &testServer{t: t, store: store, before: func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path != wire.RenewPath && r.URL.Path != wire.ReleasePath {
 				return true
@@ -235,7 +235,7 @@ func TestOutcomesOfParts(t *testing.T) {
 			check("renewal", became[i], r.Err)
 		}
 
-		// What was decided by other requests.
+		// Items that other requests decided.
 		n, became = 0, nil
 		nobody := driver.HoldRef{Resource: "0", LockID: "nobody"}
 		rs, err = s.Renew(t.Context(), append([]driver.RenewRequest{{HoldRef: nobody, TTL: time.Hour}}, renewals...))
@@ -245,7 +245,7 @@ func TestOutcomesOfParts(t *testing.T) {
 		n, became = 0, nil
 		releases := []driver.ReleaseRequest{{HoldRef: ask(t, store, "forced"), Reason: "stuck"}}
 		for _, q := range renewals {
-			q.HoldID = driver.HoldID{1} // of nobody
+			q.HoldID = driver.HoldID{1} // a hold that does not exist
 			releases = append(releases, driver.ReleaseRequest{HoldRef: q.HoldRef})
 		}
 		released, err := s.Release(t.Context(), releases)
@@ -264,7 +264,7 @@ func ask(t *testing.T, s driver.Store, resource string) driver.HoldRef {
 	return many(t, s, 1, func(int) string { return resource })[0].HoldRef
 }
 
-// Results that are missing at the end are unknown.
+// Missing results at the end are unknown.
 func TestMissingResults(t *testing.T) {
 	t.Parallel()
 	ms := wire.Millis(1000)
@@ -275,8 +275,8 @@ func TestMissingResults(t *testing.T) {
 	}
 }
 
-// "Whichever hold" is looked for, and then named. A forced release goes to a path of its
-// own, with its reason.
+// For a release of "whichever hold", the store looks for the hold and then names it. A
+// forced release has a path of its own, and a reason.
 func TestForcedRelease(t *testing.T) {
 	t.Parallel()
 	server := newMeasured(t)
@@ -302,7 +302,8 @@ func TestForcedRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, found := range []bool{true, true, true, true, false, false} {
-		// The second and third looked for the hold at the same time: before it was released.
+		// The second and third looked for the hold at the same time, before it was
+		// released.
 		if i == 2 {
 			found = rs[i].Found
 		}

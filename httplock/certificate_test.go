@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// authority makes a certificate for localhost that has signed itself, for both ends, and
-// returns the files of the authority, of the certificate and of its key.
+// authority creates a self-signed certificate for localhost, for both ends, and returns
+// the files of the authority, of the certificate and of its key.
 func authority(t *testing.T, dir string) (ca, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -10,7 +10,7 @@ import (
 )
 
 func openHarness(t *testing.T) *drivertest.Harness {
-	c := drivertest.NewClock(time.Millisecond) // as the API counts
+	c := drivertest.NewClock(time.Millisecond) // the resolution of the API
 	server := (&testServer{t: t, store: memlock.New(&memlock.Options{Now: c.Now})}).listen()
 	reopen := func(t *testing.T) driver.Store {
 		s, err := New(server.URL, nil) // the suite closes it

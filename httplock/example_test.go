@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/httplock"
 )
 
-// Programs open the store by its URL. HOLDFAST_SERVER_TOKEN, or the file that the URL
-// names, has the token of the caller.
+// Programs open the store by its URL. The token of the caller is in HOLDFAST_SERVER_TOKEN
+// or in the file that the URL names.
 func Example() {
 	ctx := context.Background()
 	locks, err := holdfast.Open(ctx, "https://locks.example.com?token_file=/etc/holdfast/token", nil)

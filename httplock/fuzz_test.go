@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// transport answers all requests with the same.
+// transport gives all requests the same answer.
 type transport struct {
 	status int
 	header http.Header
@@ -24,8 +24,8 @@ func (tr *transport) answer() *http.Response {
 	return &http.Response{StatusCode: tr.status, Header: tr.header, Body: io.NopCloser(bytes.NewReader(tr.body))}
 }
 
-// Whatever is answered, nothing panics, and a named error or a success comes only from an
-// answer of the server.
+// No answer causes a panic, and only an answer of the server becomes a named error or a
+// success.
 func FuzzAnswer(f *testing.F) {
 	held := wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second, Holders: []driver.Status{{Resource: "r"}}})
 	held.HoldID = request.HoldID
@@ -47,7 +47,7 @@ func FuzzAnswer(f *testing.F) {
 		for _, v := range []any{
 			&wire.Grant{}, &struct{ Results []wire.RenewResult }{}, &struct{ Results []wire.ReleaseResult }{}, &wire.Traits{}, &wire.SweepAnswer{},
 		} {
-			err := s.understand(tr.answer(), request.HoldID, v) //nolint:bodyclose // it is in memory
+			err := s.understand(tr.answer(), request.HoldID, v) //nolint:bodyclose // the body is in memory
 			if !isDefinite(err) {
 				continue
 			}
@@ -66,7 +66,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A list yields only sound entries, and yields nothing if it is not complete.
+// A list yields only sound entries, and nothing if it is incomplete.
 func FuzzList(f *testing.F) {
 	f.Add([]byte(`{"resource":"r","mode":"shared","ttlMs":5}` + "\n" + `{"end":{"count":1}}` + "\n"))
 	f.Add([]byte(`{"end":{"count":0}}`))
@@ -122,7 +122,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// No URL makes parse panic, and none of another machine gets plain HTTP.
+// No URL makes parse panic, and plain HTTP goes only to this machine.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{"https://h:1/b?ca=x", "http://127.0.0.1", "http://[::1]/", "unix:///s", "http://localhost"} {
 		f.Add(text)

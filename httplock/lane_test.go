@@ -25,7 +25,7 @@ func held(t *testing.T, s driver.Store) driver.RenewRequest {
 	return many(t, s, 1, func(int) string { return driver.NewHoldID().String() })[0]
 }
 
-// renew renews the hold within that time.
+// renew renews the hold within the given time.
 func renew(ctx context.Context, s *Store, q driver.RenewRequest, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -36,7 +36,7 @@ func renew(ctx context.Context, s *Store, q driver.RenewRequest, within time.Dur
 	return rs[0].Err
 }
 
-// 100 holds whose connection goes silent are all renewed over another one.
+// If their connection goes silent, 100 holds are all renewed over another one.
 func TestSilentConnectionUnder100Holds(t *testing.T) {
 	t.Parallel()
 	store := memlock.New(nil)
@@ -74,7 +74,7 @@ func TestSilentConnectionUnder100Holds(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	await(time.Time{}) // by a connection that is kept
+	await(time.Time{}) // over a persistent connection
 	relay.silence()
 	await(time.Now())
 	for i, h := range holds {
@@ -131,7 +131,7 @@ func TestOldConnections(t *testing.T) {
 	}
 }
 
-// A new connection gets all the time that there is: the server may just be slow.
+// A new connection gets all the time left: the server may just be slow.
 func TestSlowServer(t *testing.T) {
 	t.Parallel()
 	server := &testServer{t: t, store: memlock.New(nil)}
@@ -153,8 +153,8 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
-// A request that breaks off over a new connection is not sent again. Over an old one it is,
-// once.
+// A request that breaks off on a new connection is not repeated. On a reused one it is
+// repeated once.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	var breaks atomic.Bool
@@ -168,7 +168,7 @@ func TestBrokenAnswers(t *testing.T) {
 	at := server.listen().URL
 	for name, do := range calls {
 		if name == "forced release of whichever hold" || name == "watch" {
-			continue // of several requests
+			continue // it takes several requests
 		}
 		s := dial(t, at, nil)
 		breaks.Store(true)
@@ -178,7 +178,7 @@ func TestBrokenAnswers(t *testing.T) {
 		}
 		fresh := server.served.Load() - before
 		breaks.Store(false)
-		if err := do(t.Context(), s); isDefinite(err) { // leaves its connection for the next
+		if err := do(t.Context(), s); isDefinite(err) { // leaves its connection for the next call
 			t.Errorf("%s: %v", name, err)
 		}
 		breaks.Store(true)
@@ -186,9 +186,9 @@ func TestBrokenAnswers(t *testing.T) {
 		if err := do(t.Context(), s); isDefinite(err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		again, most := server.served.Load()-before, int64(3) // net/http itself sends a GET again
+		again, most := server.served.Load()-before, int64(3) // net/http itself repeats a GET
 		if name == "sweep" || name == "acquire" {
-			// It has a new connection each time; the Client repeats it, and then cleans up.
+			// Each try has a new connection; the Client repeats it, and then cleans up.
 			most = 1
 		}
 		if fresh != 1 || again > most || again < min(most, 2) {
@@ -233,7 +233,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// The server learns how long the caller waits.
+// The server is told how long the caller waits.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	var header atomic.Value

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// lister answers each list with so many holds.
+// lister answers each list with count holds.
 func lister(t *testing.T, count int) *testServer {
 	return &testServer{t: t, store: memlock.New(nil), before: func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == wire.HoldsPath {
@@ -28,7 +28,7 @@ func lister(t *testing.T, count int) *testServer {
 	}}
 }
 
-// listOf is a list of so many holds.
+// listOf returns a list of count holds.
 func listOf(count int) string {
 	var b strings.Builder
 	lines := json.NewEncoder(&b)
@@ -41,7 +41,7 @@ func listOf(count int) string {
 }
 
 // A long list is complete and in order, however slow its reader is: it waits in a file,
-// and the server is done with it. On most systems the file has no name, so nothing is left
+// and the server has finished. On most systems the file has no name, so nothing is left
 // behind even if the program is killed.
 func TestLongList(t *testing.T) {
 	const count = 20_000
@@ -63,7 +63,7 @@ func TestLongList(t *testing.T) {
 			if err != nil || len(files) != 0 && runtime.GOOS != "windows" {
 				t.Errorf("files %v, %v", files, err)
 			}
-			held(t, s) // over the same connection
+			held(t, s) // on the same connection
 		}
 		n++
 	}
@@ -81,8 +81,8 @@ func TestLongList(t *testing.T) {
 	}
 }
 
-// A list that is cut, wherever that is, is an error, and yields nothing else. So it is if
-// somebody on the way calls the part complete.
+// A list that is cut anywhere is an error, and yields nothing else, even if somebody on
+// the way marks the part as complete.
 func TestListCut(t *testing.T) {
 	t.Parallel()
 	long, short := listOf(20_000), listOf(3)
@@ -108,7 +108,7 @@ func TestListCut(t *testing.T) {
 	}
 }
 
-// A list ends with its ctx, also in the middle of a loop, and on a full disk.
+// A list ends with its ctx, even in the middle of a loop, and on a full disk.
 func TestListEnds(t *testing.T) {
 	s := dial(t, lister(t, 20_000).listen().URL, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -134,7 +134,7 @@ func TestListEnds(t *testing.T) {
 	}
 }
 
-// A filter is sent as it is. What is finer than milliseconds chooses a little more.
+// A filter is sent unchanged. Limits finer than milliseconds choose a little more.
 func TestQuery(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600))
 	for want, f := range map[string]driver.Filter{

@@ -13,7 +13,7 @@ func holdOf(resource string) driver.HoldRef {
 	return driver.HoldRef{Resource: resource, LockID: "mine", HoldID: driver.NewHoldID(), Token: 7}
 }
 
-// seen returns the hold as a server lists it to those who may only look.
+// seen returns the hold as a server lists it for callers who may only look.
 func seen(o *ownHolds, h driver.HoldRef) driver.HoldRef {
 	return o.status(wire.Hold{Resource: h.Resource, Ref: wire.RefOf(h.HoldID)}).Ref()
 }
@@ -54,7 +54,7 @@ func TestOwnHolds(t *testing.T) {
 	}
 }
 
-// Of too many the oldest are forgotten, but none of the last 10,000.
+// When there are too many, the oldest are forgotten, but none of the last 10,000.
 func TestOwnHoldsAreBounded(t *testing.T) {
 	var o ownHolds
 	renewed, oldest := holdOf("renewed"), holdOf("oldest")
@@ -77,9 +77,9 @@ func TestOwnHoldsAreBounded(t *testing.T) {
 	}
 }
 
-// A ref that two holds of the resource have names neither.
+// If two holds of a resource have the same ref, it names neither.
 func TestOwnHoldsOfOneRef(t *testing.T) {
-	// The same ref comes after about 2^16 IDs.
+	// A ref repeats after about 2^16 IDs.
 	refs := make(map[string]driver.HoldID)
 	var one, other driver.HoldRef
 	for i := 0; other.HoldID.IsZero(); i++ {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// relay is a network between a store and its server. Each connection goes on as it is,
-// until it is cut or falls silent: then bytes get lost, and nobody learns of it.
+// relay is a network between a store and its server. Each connection works until it is
+// cut or goes silent: then bytes get lost unnoticed.
 type relay struct {
 	t      *testing.T
 	target string
@@ -27,7 +27,7 @@ type pair struct {
 	silent bool
 }
 
-// newRelay returns a relay to the server at the URL, and the URL that leads through it.
+// newRelay returns a relay to the server at the URL, and the URL of the relay.
 func newRelay(t *testing.T, serverURL string) (*relay, string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -114,7 +114,7 @@ func (r *relay) cut() {
 	}
 }
 
-// silence makes the present connections fall silent.
+// silence makes the present connections go silent.
 func (r *relay) silence() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

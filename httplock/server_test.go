@@ -23,12 +23,12 @@ import (
 
 const testStoreID = "0123456789abcdef01234567"
 
-// testServer answers the API as `holdfast serve` does without rights and without waits,
-// from a store.
+// testServer implements the API of `holdfast serve`, without rights and without waits, on
+// a store.
 type testServer struct {
 	t     *testing.T
 	store driver.Store
-	// before is called with each request, if it is set; false: it has answered.
+	// before, if set, is called with each request. It returns false if it has answered.
 	before func(w http.ResponseWriter, r *http.Request) bool
 
 	mu      sync.Mutex

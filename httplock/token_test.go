@@ -70,8 +70,8 @@ type knowing struct {
 
 func (k *knowing) knows(token string) { k.token.Store(&token) }
 
-// rotated returns such a server, a store on it with a token of a file, and what writes the
-// file.
+// rotated returns such a server, a store on it with a token file, and a function that
+// writes the file.
 func rotated(t *testing.T) (*knowing, *Store, func(token string)) {
 	t.Helper()
 	k := &knowing{testServer: &testServer{t: t, store: memlock.New(nil)}}
@@ -101,8 +101,8 @@ func rotated(t *testing.T) (*knowing, *Store, func(token string)) {
 	return k, dial(t, k.listen().URL+"?token_file="+url.QueryEscape(file), nil), write
 }
 
-// While a token is replaced, the server and this store may know different ones for a while.
-// The answer says nothing until both have had the time to read their files.
+// While a token is replaced, the server and this store may know different tokens for a
+// while. An unknown token means nothing until both have had time to read their files.
 func TestTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	k, s, write := rotated(t)
@@ -149,7 +149,8 @@ func TestTokenIsReplaced(t *testing.T) {
 	}
 }
 
-// Nothing is lost and nothing fails while a token is replaced, whoever reads it first.
+// Nothing is lost and nothing fails while a token is replaced, whether the server or the
+// store reads it first.
 func TestClientWhileTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, serverFirst := range []bool{false, true} {

@@ -152,8 +152,8 @@ func TestOpenByURL(t *testing.T) {
 	}
 }
 
-// With https, the store of one host reaches the network. A certificate that nobody trusts
-// is an error that does not pass by itself.
+// With https, the store of one host reaches the network. An untrusted certificate is an
+// error that does not pass by itself.
 func TestHTTPS(t *testing.T) {
 	dir := t.TempDir()
 	ca, cert, key := authority(t, dir)
@@ -171,7 +171,7 @@ func TestHTTPS(t *testing.T) {
 	}})
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
 	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it hangs up
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it closes the connection
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	at := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
@@ -197,8 +197,8 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-// A certificate of the caller that the server does not take, or that is missing, is an error
-// that does not pass by itself, whichever version of TLS is spoken.
+// If the server does not accept the caller's certificate, or it is missing, that is an
+// error that does not pass by itself, in every version of TLS.
 func TestRefusedCertificates(t *testing.T) {
 	ca, cert, key := authority(t, t.TempDir())
 	pair, err := tls.LoadX509KeyPair(cert, key)
@@ -233,7 +233,7 @@ func TestRefusedCertificates(t *testing.T) {
 	}
 }
 
-// Of two tokens nobody knows which counts.
+// Two tokens are refused, because it is unclear which counts.
 func TestTwoTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("b\n"), 0o600); err != nil {
@@ -244,7 +244,7 @@ func TestTwoTokens(t *testing.T) {
 	}
 }
 
-// A name that the system resolves to another machine gets no plain HTTP.
+// A name that resolves to another machine gets no plain HTTP.
 func TestOnlyLoopback(t *testing.T) {
 	for address, refused := range map[string]bool{
 		"127.0.0.1:80": false, "[::1]:80": false, "127.1.2.3:80": false, "10.0.0.1:80": true, "[fe80::1]:80": true, "x": true,

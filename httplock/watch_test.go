@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/pipenet"
 )
 
-// watching is the server's end of watches. Each of them sends what comes, and ends when that
-// is "cut".
+// watching is the server's end of watches. Each watch sends the given events, and ends at
+// "cut".
 type watching struct {
 	send    chan string
 	opened  atomic.Int32
 	ended   atomic.Int32
 	refuses atomic.Pointer[reply]
-	begins  string // by default with the event ready
+	begins  string // default: the event ready
 }
 
 func (s *watching) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func watch(ctx context.Context, t *testing.T, s *Store) <-chan struct{} {
 	return ch
 }
 
-// came takes what is in the channel, after all has settled.
+// came takes the signals in the channel after everything has settled.
 func came(ch <-chan struct{}) (signals int, open bool) {
 	synctest.Wait()
 	for {
@@ -126,7 +126,8 @@ func TestWatchSignals(t *testing.T) {
 	})
 }
 
-// A stream that is cut or silent is opened again. As signals may be lost, that is one.
+// A stream that is cut or silent is opened again, which gives a signal, because signals
+// may have been lost.
 func TestWatchGoesOn(t *testing.T) {
 	server := &watching{}
 	inBubble(t, server, func(t *testing.T, s *Store) {
@@ -170,8 +171,8 @@ func TestWatchGoesOn(t *testing.T) {
 	})
 }
 
-// A stream that goes silent before it has begun is an error after a while, if the caller
-// has not given up by then, as the Client does.
+// A stream that goes silent before it has begun is an error after a while, unless the
+// caller has given up before, as the Client does.
 func TestWatchSilentFromTheStart(t *testing.T) {
 	server := &watching{begins: ":\n"}
 	inBubble(t, server, func(t *testing.T, s *Store) {
@@ -191,7 +192,8 @@ func TestWatchSilentFromTheStart(t *testing.T) {
 	})
 }
 
-// After the store's last signal the channel is closed, and the stream not opened again.
+// After the store's last signal the channel is closed, and the stream is not opened
+// again.
 func TestWatchEnds(t *testing.T) {
 	for name, end := range map[string]func(server *watching, s *Store){
 		"by the server": func(server *watching, _ *Store) { server.send <- "event: end\ndata:\n\n" },
@@ -230,7 +232,7 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// A watch ends with its ctx, while others go on.
+// A watch ends with its ctx, while others continue.
 func TestWatchContext(t *testing.T) {
 	server := &watching{}
 	inBubble(t, server, func(t *testing.T, s *Store) {
@@ -255,7 +257,8 @@ func TestWatchContext(t *testing.T) {
 	})
 }
 
-// A server that cannot watch, or has another reason, is not asked again.
+// A server that refuses a watch, because it has none or for another reason, is not asked
+// again.
 func TestWatchRefused(t *testing.T) {
 	for kind, want := range map[wire.Kind]error{
 		wire.KindUnsupported: driver.ErrUnsupported, wire.KindDenied: driver.ErrUnusable, wire.KindBusy: nil,

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/server/access"
 )
 
-// otherwise are the subtests of the suite that a server with an auth file cannot pass, and
-// why. All others hold there: the server takes the caller's name off its lock IDs, and caller
-// off its owners. Skipped besides are those that no server of a memory store can run
-// here: they need copies, an outage, a restart or a damaged record.
+// otherwise lists the subtests of the suite that a server with an auth file cannot pass,
+// and why. All others pass: the server removes the caller's name from its lock IDs, and
+// caller from its owners. Subtests that no server of a memory store can run are also
+// skipped here: they need copies, an outage, a restart or a damaged record.
 var otherwise = map[string]string{
 	"S36_names": "lock IDs and owners of 1,024 bytes, the longest, have no room for the caller's name",
 }
 
 // A caller with all rights sees what it would see without an auth file, except that its
-// name is part of what it is called.
+// name is part of its lock IDs and owners.
 func TestConformanceOfCaller(t *testing.T) {
 	token, entry, err := access.NewToken("billing")
 	if err != nil {

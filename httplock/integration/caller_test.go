@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// caller is the store of a caller whose name the server puts before each owner: it turns that
-// back into what its user gave.
+// caller is the store of a caller whose name the server puts before each owner. It
+// restores the owner that its user gave.
 type caller struct {
 	driver.Store
 	name string
 }
 
-// calling makes callers of the stores that open makes.
+// calling makes callers of the stores that open opens.
 func calling(name string, open func(t *testing.T) driver.Store) func(t *testing.T) driver.Store {
 	return func(t *testing.T) driver.Store {
 		t.Helper()
@@ -26,7 +26,7 @@ func calling(name string, open func(t *testing.T) driver.Store) func(t *testing.
 	}
 }
 
-// given returns the owner that the user gave, if the server calls him so.
+// given returns the owner that the user gave, from the server's form.
 func (c *caller) given(owner string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(owner, c.name), "/")
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/lab/thorough"
 )
 
-// places return the functions that make data of the kind.
+// places returns a function that creates data in this kind of store.
 func places(t *testing.T, name string) func(t testing.TB) *behind {
 	if name != "postgres" {
 		return stores[name]
 	}
-	database := engines.PostgresDatabase(t) // which all have, each in a schema
+	database := engines.PostgresDatabase(t) // shared by all, each in a schema
 	return func(testing.TB) *behind { return inDatabase(database) }
 }
 
-// harness is a server of such data, and stores on it.
+// harness is for a server of such data, and stores on it.
 func harness(t *testing.T, b *behind) *drivertest.Harness {
 	s := newSite(t, b.open(t), nil)
 	return b.harness(t, dialer(s.url, nil))
 }
 
-// harness is one of stores that open makes.
+// harness is for stores that open opens.
 func (b *behind) harness(t *testing.T, open func(t *testing.T) driver.Store) *drivertest.Harness {
 	h := &drivertest.Harness{HidesPlaces: true, Store: open(t), Reopen: open, Uncounted: b.uncounted, EndlessRenewed: true, Short: time.Second}
 	if b.clock != nil {
@@ -35,8 +35,8 @@ func (b *behind) harness(t *testing.T, open func(t *testing.T) driver.Store) *dr
 	return h
 }
 
-// each runs the suite on a server of each store. Under -short they are those that need no
-// engine.
+// each runs the suite on a server of each store. With -short it uses only stores without
+// an engine.
 func each(t *testing.T, open func(t *testing.T, b *behind) *drivertest.Harness, change ...func(func(t *testing.T) *drivertest.Harness) func(t *testing.T) *drivertest.Harness) {
 	for name := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestConformanceInFrontOfFaults(t *testing.T) {
 	})
 }
 
-// Connections are cut now and then, before the server has acted or after.
+// Connections are cut now and then, before or after the server has acted.
 func TestConformanceBehindNetwork(t *testing.T) {
 	thorough.Test(t, "the conformance suite once more: on a bad network")
 	each(t, func(t *testing.T, b *behind) *drivertest.Harness {
@@ -89,8 +89,8 @@ func TestConformanceBehindNetwork(t *testing.T) {
 	})
 }
 
-// Somebody between caller and server answers by himself, repeats requests, cuts answers off
-// and takes his time.
+// Somebody between caller and server sends answers of his own, repeats requests, cuts
+// answers and is slow.
 func TestConformanceBehindMiddlebox(t *testing.T) {
 	each(t, func(t *testing.T, b *behind) *drivertest.Harness {
 		if b.clock == nil {

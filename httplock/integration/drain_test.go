@@ -23,10 +23,10 @@ import (
 	"github.com/holdfast-go/holdfast/lab/thorough"
 )
 
-// Behind a balancer two servers are ended by TERM and started again in turn, under holders,
-// under callers that wait and under callers that come and go. No hold is lost, each answer is
-// one of the servers' own, and who waits is sent away once by each server that ends. The
-// balancer repeats nothing: what a server that ends fails to answer would be seen.
+// Behind a balancer two servers are ended by TERM and restarted in turn, under holders,
+// under waiting callers and under callers that come and go. No hold is lost, each answer
+// comes from a server, and each server that ends sends its waiters away once. The
+// balancer repeats nothing, so an answer missing from an ending server would be noticed.
 func TestDrainBehindBalancer(t *testing.T) {
 	thorough.Test(t, "needs a balancer")
 	const (
@@ -57,7 +57,7 @@ func TestDrainBehindBalancer(t *testing.T) {
 	for i := range 4 {
 		passing.Go(func() { c.comeAndGo(fmt.Sprint("free", i), over) })
 	}
-	// Those who have failed wait no more.
+	// Failed callers no longer wait.
 	for end := 0; end < rounds*len(servers) && !t.Failed(); end++ {
 		s, began := servers[end%len(servers)], time.Now()
 		c.ended.Add(1)
@@ -67,7 +67,7 @@ func TestDrainBehindBalancer(t *testing.T) {
 		}
 		s.Restart(t)
 		ask.Until(t, "all wait again", allWait)
-		time.Sleep(engines.HAProxyNotices) // or nobody is left when the other one ends
+		time.Sleep(engines.HAProxyNotices) // otherwise no server is left when the other one ends
 	}
 	close(over)
 	passing.Wait()
@@ -77,13 +77,13 @@ func TestDrainBehindBalancer(t *testing.T) {
 	t.Logf("%d acquires and releases of those who came and went; %d waits were sent away", c.passed.Load(), c.sentAway.Load())
 }
 
-// lastAnswers is how long a server may take to answer what it is asked when its waits have
-// ended. It would cut off what takes 15 s.
+// lastAnswers is how long a server may take to answer pending requests after its waits
+// have ended. It would cut off requests after 15 s.
 const lastAnswers = 10 * time.Second
 
 var waitsLine = regexp.MustCompile(`(?m)^holdfast_server_waits (\d+)$`)
 
-// waits is how many acquires wait at the servers.
+// waits returns the number of acquires that wait at the servers.
 func waits(t *testing.T, servers []*engines.Serve) (n int) {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
@@ -102,13 +102,13 @@ func waits(t *testing.T, servers []*engines.Serve) (n int) {
 		if err != nil || m == nil {
 			t.Fatalf("the metrics have no waits: %v\n%s", err, text)
 		}
-		here, _ := strconv.Atoi(string(m[1])) // the pattern is sound
+		here, _ := strconv.Atoi(string(m[1])) // the pattern ensures a number
 		n += here
 	}
 	return n
 }
 
-// holders are holds of the library, which must notice nothing.
+// holders are holds of the library, which must not notice anything.
 type holders struct {
 	*testing.T
 	locks *holdfast.Client
@@ -118,7 +118,7 @@ type holders struct {
 func newHolders(t *testing.T, url string, n int) *holders {
 	t.Helper()
 	h := &holders{T: t}
-	// Long ones: on a machine that is busy they are lost to nothing else.
+	// With a long TTL they are not lost merely because the machine is busy.
 	h.locks = holdfast.New(dial(t, url), &holdfast.Options{TTL: time.Minute})
 	for i := range n {
 		hold, err := h.locks.Lock(t.Context(), fmt.Sprint("r", i), nil)
@@ -130,7 +130,7 @@ func newHolders(t *testing.T, url string, n int) *holders {
 	return h
 }
 
-// renew renews one after the other, again and again.
+// renew renews the holds one after the other, repeatedly.
 func (h *holders) renew(over <-chan struct{}) {
 	for i := 0; ; i++ {
 		select {
@@ -161,18 +161,18 @@ func (h *holders) release() {
 	}
 }
 
-// callers speak HTTP without a library.
+// callers use HTTP without a library.
 type callers struct {
 	*testing.T
 	url      string
 	over     *http.Transport
-	ended    atomic.Int64 // servers, so far
+	ended    atomic.Int64 // the number of ended servers
 	passed   atomic.Int64
 	sentAway atomic.Int64
 }
 
-// post sends a request that must have an answer of a server, and returns it: "" for what was
-// asked for, or the kind of the refusal.
+// post sends a request that a server must answer. It returns "" for success, or the kind
+// of the refusal.
 func (c *callers) post(path, body string) (refused wire.Kind, ok bool) {
 	r, err := http.NewRequestWithContext(context.WithoutCancel(c.Context()), http.MethodPost, c.url+path, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *callers) post(path, body string) (refused wire.Kind, ok bool) {
 	return refusal.Kind(), true
 }
 
-// wait waits for a resource. A wait that has ended is repeated with the same hold ID.
+// wait waits for a resource. It repeats an ended wait with the same hold ID.
 func (c *callers) wait(resource string) {
 	body := fmt.Sprintf(`{"resource":%q,"holdId":%q,"ttlMs":60000,"waitMs":20000}`, resource, driver.NewHoldID())
 	for sentAway := int64(0); ; {
@@ -222,7 +222,7 @@ func (c *callers) wait(resource string) {
 	}
 }
 
-// comeAndGo locks what nobody else does, and unlocks it, again and again.
+// comeAndGo repeatedly locks and unlocks a resource that nobody else uses.
 func (c *callers) comeAndGo(resource string, over <-chan struct{}) {
 	for {
 		select {

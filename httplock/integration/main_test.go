@@ -1,5 +1,5 @@
-// Package httplock_test puts package httplock in front of the server that it is for, with
-// stores of every kind behind that. What each of them does alone is tested beside it.
+// Package httplock_test tests package httplock with its server, in front of stores of
+// every kind. Tests of one part alone are beside that part.
 package httplock_test
 
 import (

@@ -20,7 +20,7 @@ func inMemorySite(t testing.TB, store driver.Store) (*site, *http.Transport) {
 	return s, transport
 }
 
-// whole is a store that can all that a store may.
+// whole is a store with all optional features.
 type whole interface {
 	driver.Store
 	driver.Watcher
@@ -28,7 +28,7 @@ type whole interface {
 	driver.Initializer
 }
 
-// lent is a store that belongs to somebody else.
+// lent is a store that somebody else closes.
 type lent struct{ whole }
 
 func lend(s driver.Store) lent { return lent{s.(whole)} }

@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// middlebox passes requests on to a server, and does with some of them what proxies,
-// firewalls and portals do.
+// middlebox passes requests on to a server, and treats some of them as proxies, firewalls
+// and portals may.
 type middlebox struct {
 	rest
 	url    string
@@ -27,17 +27,17 @@ type middlebox struct {
 
 	mu  sync.Mutex
 	rnd *rand.Rand
-	// last is the last answer of each path that could be given to somebody else.
+	// last is the last answer of each path, which may be given to another request.
 	last map[string]given
 }
 
-// given is an answer, and the hold IDs and place IDs of its request.
+// given is an answer, with the hold IDs and place IDs of its request.
 type given struct {
 	ids    []string
 	answer *httptest.ResponseRecorder
 }
 
-// newMiddlebox starts one in front of the server at the URL.
+// newMiddlebox starts a middlebox in front of the server at the URL.
 func newMiddlebox(t testing.TB, server string, seed uint64) *middlebox {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -67,7 +67,7 @@ func (m *middlebox) roll(n int) int {
 	return m.rnd.IntN(n)
 }
 
-// byItself is what somebody on the way answers.
+// byItself has the middlebox's own answers.
 var byItself = []struct {
 	status      int
 	media, body string
@@ -109,7 +109,7 @@ func (m *middlebox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case 2: // it answers by itself
 		answer()
-	case 3: // it answers by itself what the server has answered, too
+	case 3: // it replaces the server's answer
 		pass()
 		answer()
 	case 4: // it repeats the request
@@ -124,8 +124,7 @@ func (m *middlebox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mixUp returns the last answer that it was given for the path, if that is about other
-// holds.
+// mixUp returns the last answer for the path, if that is about other holds.
 func (m *middlebox) mixUp(path string, body []byte, answer *httptest.ResponseRecorder) *httptest.ResponseRecorder {
 	if path == wire.SweepPath || answer.Code != http.StatusOK && answer.Code != http.StatusConflict {
 		return answer
@@ -143,7 +142,7 @@ func (m *middlebox) mixUp(path string, body []byte, answer *httptest.ResponseRec
 
 var idOf = regexp.MustCompile(`[0-9a-f]{24}`)
 
-// copyTo answers as recorded, but leaves out so many bytes at the end.
+// copyTo answers as recorded, but omits short bytes at the end.
 func copyTo(w http.ResponseWriter, answer *httptest.ResponseRecorder, short int, slowly bool) {
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)

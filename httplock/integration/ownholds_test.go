@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A server shows callers without names no IDs. A store knows its own holds all the same, also
-// those that it has only renewed.
+// A server shows no IDs to callers without names. A store still recognizes its own holds,
+// also holds that it has only renewed.
 func TestOwnHoldsThroughServer(t *testing.T) {
 	url := newSite(t, memlock.New(nil), everybody).url
 	mine, other := dial(t, url), dial(t, url)

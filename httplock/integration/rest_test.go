@@ -10,19 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// rest is a time in which nothing is disturbed: what the conformance suite does then, it
-// cannot repeat.
+// rest is a time without disturbances, for steps of the conformance suite that it cannot
+// repeat.
 type rest struct{ times atomic.Int32 }
 
 func (r *rest) resting() bool { return r.times.Load() > 0 }
 
-// begin begins one, until the function that it returns is called.
+// begin begins a rest, which lasts until the returned function is called.
 func (r *rest) begin() (end func()) {
 	r.times.Add(1)
 	return func() { r.times.Add(-1) }
 }
 
-// repeating lets the stores that open makes repeat as a Client does.
+// repeating makes the opened stores repeat requests as a Client does.
 func (r *rest) repeating(open func(t *testing.T) driver.Store) func(t *testing.T) driver.Store {
 	return func(t *testing.T) driver.Store {
 		t.Helper()
@@ -30,7 +30,7 @@ func (r *rest) repeating(open func(t *testing.T) driver.Store) func(t *testing.T
 	}
 }
 
-// spared is a store that is not disturbed while it does what is not repeated.
+// spared is a store that is not disturbed during steps that are not repeated.
 type spared struct {
 	driver.Store
 	rest *rest
@@ -42,9 +42,8 @@ func (s *spared) Init(ctx context.Context) error {
 	return s.Store.(driver.Initializer).Init(ctx)
 }
 
-// Watch implements driver.Watcher. A stream that was cut gives a signal, which tests of who
-// is not woken could not tell from another: as long as somebody watches, nothing is
-// disturbed.
+// Watch implements driver.Watcher. A cut stream gives a signal, which tests that expect
+// no signal could not distinguish. So nothing is disturbed while somebody watches.
 func (s *spared) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	context.AfterFunc(ctx, s.rest.begin())
 	return s.Store.(driver.Watcher).Watch(ctx, resource)

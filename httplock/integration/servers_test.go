@@ -77,8 +77,8 @@ func TestExclusionOfServersAndStore(t *testing.T) {
 	}
 }
 
-// Who waits through a server is woken by a release past it at once, and the other way
-// round.
+// A waiter at a server is woken at once by a release that bypasses the server, and vice
+// versa.
 func TestWakeAcrossServersAndStore(t *testing.T) {
 	for i, way := range [][2]int{{0, 1}, {1, 0}, {0, 2}, {2, 0}, {0, 0}} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestWakeAcrossServersAndStore(t *testing.T) {
 					_ = g.Unlock(context.WithoutCancel(t.Context()))
 				}()
 				synctest.Wait()
-				time.Sleep(time.Minute) // by now it asks every few seconds
+				time.Sleep(time.Minute) // by now it asks only every few seconds
 				released := time.Now()
 				if err := h.Unlock(t.Context()); err != nil {
 					t.Fatal(err)

@@ -14,21 +14,22 @@ import (
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
-// site is a server of a store, put together as `holdfast serve` does it.
+// site is a server of a store, assembled as in `holdfast serve`.
 type site struct {
 	*server.Server
 	url   string
 	store driver.Store
 }
 
-// operator lets everybody do everything, as only the Unix socket of a server does.
+// operator lets every caller do everything, as only a server's Unix socket does.
 func operator(*http.Request) (access.Caller, error) { return access.Operator(), nil }
 
-// everybody may lock and look, and has no name, as at a server without --auth.
+// everybody lets every caller lock and look, without a name, like a server without
+// --auth.
 func everybody(*http.Request) (access.Caller, error) { return access.Everybody(), nil }
 
 // newSite serves the store, which it closes with the test, on a port of the loopback
-// interface. Its callers may do everything unless identify says who they are.
+// interface. Its callers may do everything unless identify identifies them.
 func newSite(t testing.TB, store driver.Store, identify access.Identify) *site {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

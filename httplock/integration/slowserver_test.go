@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A request that got an old connection only after it had waited for one has all its time to
-// be answered over that. No new connection can be made, so it waits for that of a slow
-// request.
+// A request that gets a reused connection after waiting for it has all its time for the
+// answer. No new connection is possible, so the request waits for the connection of a
+// slow one.
 func TestPatienceBeginsWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -46,7 +46,7 @@ func TestPatienceBeginsWithTheConnection(t *testing.T) {
 		go acquire("slow")
 		synctest.Wait()
 		go acquire("r")
-		time.Sleep(7 * time.Second) // longer than an old connection has
+		time.Sleep(7 * time.Second) // longer than a reused connection gets
 		close(goOn)
 		for range 2 {
 			if err := <-granted; err != nil {
@@ -66,7 +66,7 @@ func TestPatienceBeginsWithTheConnection(t *testing.T) {
 	})
 }
 
-// A server that is slow is not asked everything twice, which would make it slower.
+// A slow server does not get every request twice, which would make it slower.
 func TestSlowServerIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
@@ -99,7 +99,7 @@ func TestSlowServerIsAskedOnce(t *testing.T) {
 		if n := renewals(5); n != 5 {
 			t.Errorf("%d requests for 5 renewals", n)
 		}
-		takes = 1100 * time.Millisecond // longer than an old connection has
+		takes = 1100 * time.Millisecond // longer than a reused connection gets
 		if n := renewals(20); n != 21 {
 			t.Errorf("%d requests for 20 renewals of a slow store", n)
 		}
@@ -107,15 +107,15 @@ func TestSlowServerIsAskedOnce(t *testing.T) {
 		if n := renewals(5); n != 5 {
 			t.Errorf("%d requests for 5 renewals", n)
 		}
-		takes = 1100 * time.Millisecond // once more
+		takes = 1100 * time.Millisecond // slow again
 		if n := renewals(20); n != 21 {
 			t.Errorf("%d requests for 20 renewals of a slow store", n)
 		}
 	})
 }
 
-// silent is a connection that the network may have dropped: nobody gets what is written, and
-// nothing comes.
+// silent is a connection that the network may have dropped: written data gets lost, and
+// nothing arrives.
 type silent struct {
 	net.Conn
 	dropped *atomic.Bool
@@ -128,7 +128,7 @@ func (s silent) Write(p []byte) (int, error) {
 	return s.Conn.Write(p)
 }
 
-// A server that counts as slow does not keep a silent connection from being replaced in time.
+// Even if a server counts as slow, a silent connection is replaced in time.
 func TestSilentConnectionOfASlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var takes time.Duration

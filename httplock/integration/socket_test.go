@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
-// Through the server's Unix socket, which lets in nobody but root and the server's user, as
-// the system says who that is.
+// The suite over the server's Unix socket, which accepts only root and the server's user,
+// as identified by the system.
 func TestConformanceOverSocket(t *testing.T) {
 	nobody := func(*http.Request) (access.Caller, error) { return nil, access.ErrAnonymous }
 	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {

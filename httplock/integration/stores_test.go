@@ -23,13 +23,13 @@ import (
 type behind struct {
 	// open opens a handle on the data, which its server closes.
 	open func(t testing.TB) driver.Store
-	// clock is the store's, if it can be moved.
+	// clock is the store's clock, if it can be moved.
 	clock *drivertest.Clock
 	// uncounted is drivertest.Harness.Uncounted.
 	uncounted bool
 }
 
-// stores make new data, of each kind that a server is put in front of.
+// stores creates new data, in each kind of store that a server can use.
 var stores = map[string]func(t testing.TB) *behind{
 	"memory":   inMemory,
 	"sqlite":   onSQLite,
@@ -38,7 +38,7 @@ var stores = map[string]func(t testing.TB) *behind{
 }
 
 func inMemory(testing.TB) *behind {
-	c := drivertest.NewClock(time.Millisecond) // as the API counts
+	c := drivertest.NewClock(time.Millisecond) // the resolution of the API
 	store := memlock.New(&memlock.Options{Now: c.Now})
 	return &behind{clock: c, open: func(testing.TB) driver.Store { return store }}
 }
@@ -68,7 +68,7 @@ func onRedis(t testing.TB) *behind {
 	}}
 }
 
-// onPostgres has a schema of the database.
+// onPostgres uses a schema of the database.
 func onPostgres(t testing.TB) *behind { return inDatabase(engines.PostgresDatabase(t)) }
 
 func inDatabase(url string) *behind {

@@ -71,8 +71,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// A whole number is an integer however it is written, as JSON Schema has it, and no digit of
-// it is lost.
+// A whole number is an integer in any notation, as in JSON Schema, and no digit of it is
+// lost.
 func TestDecodeWholeNumbers(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"126.0": 126, "1.26e2": 126, "1260E-1": 126, "3e4": 30000, "0.0": 0, "-0": 0, "-0.0": 0, "0e5": 0,
@@ -90,7 +90,7 @@ func TestDecodeWholeNumbers(t *testing.T) {
 	}
 }
 
-// Items that are too many are refused before they take memory.
+// Too many items are refused before they take memory.
 func TestTooManyItems(t *testing.T) {
 	body := func(n int) []byte { return []byte(`{"holds":[` + strings.Repeat(`{},`, n-1) + `{}]}`) }
 	for _, v := range []any{new(wire.RenewRequest), new(wire.ReleaseRequest)} {
@@ -133,7 +133,7 @@ func TestDecodeAll(t *testing.T) {
 	}
 }
 
-// What is read says the same when it is written again.
+// A decoded value means the same when it is encoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"resource":"r","mode":"shared","limit":2,"ttlMs":-1}`))
 	f.Add([]byte(`{"holds":[{"resource":"\ud83d\ude00","lockId":"l","holdId":"0123456789abcdef01234567","token":9007199254740991,"ttlMs":1}]}`))

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// through writes v, reads it as a T, and returns that.
+// through encodes v, decodes it as a T, and returns that.
 func through[T any](t *testing.T, v any) T {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -46,7 +46,7 @@ var (
 	}
 )
 
-// A request that is sent and read is the same for the store.
+// Encoding and decoding do not change a request for the store.
 func TestRequests(t *testing.T) {
 	q := driver.AcquireRequest{
 		Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), Mode: driver.Shared, Limit: 2,
@@ -99,7 +99,7 @@ func TestAnswers(t *testing.T) {
 	same(t, through[wire.Traits](t, wire.TraitsOf(traits)).Driver(), traits)
 }
 
-// The ages are of one clock, that of the store. Without it, they are unknown.
+// All ages are by the store's clock. Without it, they are unknown.
 func TestAges(t *testing.T) {
 	s, p := status, place
 	s.Renewed, p.Asked = moment.Add(time.Second), moment.Add(3*time.Second)
