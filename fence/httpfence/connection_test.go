@@ -22,10 +22,10 @@ import (
 
 var lastToken atomic.Int64
 
-// newToken returns one that is larger than all before it by more than 2.
+// newToken returns a token that is larger than all earlier ones by more than 2.
 func newToken() int { return int(lastToken.Add(10)) }
 
-// user is a client with connections of its own, which it keeps.
+// user is a client with persistent connections of its own.
 type user struct {
 	t    *testing.T
 	url  string
@@ -38,7 +38,7 @@ func newUser(t *testing.T, server *httptest.Server, url string) user {
 	return user{t, url, &http.Client{Transport: tr}}
 }
 
-// send sends a request, and reports whether it had a connection of an earlier one.
+// send sends a request, and reports whether it reused a connection.
 func (u user) send(method, path string, token int, body io.Reader) (_ answer, reused bool, _ error) {
 	ctx := httptrace.WithClientTrace(u.t.Context(), &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused },
@@ -57,14 +57,13 @@ func (u user) send(method, path string, token int, body io.Reader) (_ answer, re
 	return answer{resp.StatusCode, resp.Header, string(text)}, reused, err
 }
 
-// served sends a request that must be served, and reports whether it had a connection of
-// an earlier one.
+// served sends a request that must be served, and reports whether it reused a connection.
 func (u user) served(method, path string, token int, body string) bool {
 	u.t.Helper()
 	return u.answered(http.StatusOK, "", method, path, token, body)
 }
 
-// overtaken is served, but for a request that is overtaken.
+// overtaken is like served, for a request that is overtaken.
 func (u user) overtaken(method, path string, token int, body string) bool {
 	u.t.Helper()
 	return u.answered(http.StatusPreconditionFailed, "stale", method, path, token, body)
@@ -81,8 +80,8 @@ func (u user) answered(status int, reason, method, path string, token int, body 
 	return reused
 }
 
-// overtaken is a service in which PUTs stay until they are overtaken. All other requests
-// need a context that has not ended.
+// overtaken is a service whose PUTs last until they are overtaken. All other requests
+// must have a context that has not ended.
 type overtaken struct {
 	in   chan struct{}
 	read func(io.Reader) // nil: it does not read the bodies of PUTs
@@ -108,7 +107,7 @@ func (o overtaken) fence(t *testing.T) http.Handler {
 	})
 }
 
-// during calls then while send sends a PUT, which has got to the service.
+// during calls then while send sends a PUT that has reached the service.
 func (o overtaken) during(t *testing.T, send, then func()) {
 	t.Helper()
 	sent := make(chan struct{})
@@ -125,8 +124,8 @@ func (o overtaken) during(t *testing.T, send, then func()) {
 	}
 }
 
-// What was overtaken leaves nothing behind on its connection, which serves other requests
-// if the service did not wait for more of its body.
+// An overtaken request leaves nothing behind on its connection, which serves other
+// requests if the service did not wait for more of the body.
 func TestConnectionsLive(t *testing.T) {
 	all := func(in io.Reader) { _, _ = io.Copy(io.Discard, in) }
 	few := func(in io.Reader) { _, _ = in.Read(make([]byte, 2)) }
@@ -156,7 +155,7 @@ func TestConnectionsLive(t *testing.T) {
 	}
 }
 
-// The connections of a proxy are everybody's.
+// The connections of a proxy are shared by all callers.
 func TestConnectionsOfProxy(t *testing.T) {
 	o := overtaken{in: make(chan struct{})}
 	bodies(t, o.fence(t), func(t *testing.T, server *httptest.Server) {
@@ -183,7 +182,8 @@ func TestConnectionsOfProxy(t *testing.T) {
 	})
 }
 
-// A request whose body stands still costs HTTP/1 its connection, and HTTP/2 its stream.
+// If the body of a request stops, that costs HTTP/1 its connection, and HTTP/2 its
+// stream.
 func TestConnectionAfterStop(t *testing.T) {
 	o := overtaken{in: make(chan struct{}, 2)}
 	o.read = func(in io.Reader) {
@@ -204,14 +204,14 @@ func TestConnectionAfterStop(t *testing.T) {
 				newer.served("GET", "/a", token+1, "")
 				out.end()
 			})
-			<-o.in // again, after the body
+			<-o.in // a second time, after the body
 			older.served("POST", "/a", token+2, "body")
 			older.served("GET", "/b", 1, "")
 		}
 	})
 }
 
-// raw is an HTTP/1 client that writes bytes.
+// raw is an HTTP/1 client that writes raw bytes.
 type raw struct {
 	t *testing.T
 	net.Conn
@@ -234,7 +234,7 @@ func (r raw) write(text string) {
 	}
 }
 
-// isClosed fails the test unless the response is the last one.
+// isClosed checks that the response is the last one.
 func (r raw) isClosed() {
 	r.t.Helper()
 	resp, err := http.ReadResponse(r.in, nil)
@@ -259,8 +259,8 @@ func (s *signals) Read(p []byte) (int, error) {
 	return s.ReadCloser.Read(p)
 }
 
-// Also a service that responds before it has read the body leaves no connection on which
-// the rest of the body could pass for a request.
+// Even if a service responds before it has read the body, no connection is left on which
+// the rest of the body could be mistaken for a request.
 func TestFullDuplex(t *testing.T) {
 	reads := make(chan struct{})
 	h := handler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -277,7 +277,7 @@ func TestFullDuplex(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}, httpfence.Options{Patience: time.Hour})
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(r.Context()) // net/http keeps its own
+		r = r.WithContext(r.Context()) // net/http keeps its own copy
 		if r.ContentLength > 0 {
 			r.Body = &signals{r.Body, reads}
 		}
@@ -292,7 +292,7 @@ func TestFullDuplex(t *testing.T) {
 	old.isClosed()
 }
 
-// A response that is long makes net/http read the rest of the body first.
+// Before a long response, net/http reads the rest of the body.
 func TestStoppedBeforeResponse(t *testing.T) {
 	writes, wrote := make(chan struct{}), make(chan struct{})
 	h := handler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -300,7 +300,7 @@ func TestStoppedBeforeResponse(t *testing.T) {
 			return
 		}
 		writes <- struct{}{}
-		_, _ = w.Write(make([]byte, 1<<16)) // which may fail
+		_, _ = w.Write(make([]byte, 1<<16)) // this may fail
 		close(wrote)
 	}, httpfence.Options{Patience: 50 * time.Millisecond})
 	server := serve(t, h)
@@ -318,8 +318,8 @@ func TestStoppedBeforeResponse(t *testing.T) {
 	}
 }
 
-// A service that answers too late closes the connection, and the client's next request has
-// another.
+// If a service answers too late, it closes the connection, and the client's next request
+// uses another.
 func TestConnectionAfterPatience(t *testing.T) {
 	goOn, in := make(chan struct{}), make(chan struct{})
 	h := handler(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// The service that keeps accounts lets nobody write who has lost the lock of the account.
+// A service for accounts accepts writes only from the present holder of the account's
+// lock.
 func ExampleHandler() {
 	locks := holdfast.New(memlock.New(nil), nil) // those of the holders, in any store
 	defer locks.Close()
@@ -79,7 +80,7 @@ func ExampleHandler() {
 	// 412
 }
 
-// Callers send the tokens of their holds under Do by a client that they share.
+// Callers send the tokens of their holds in Do, with a shared client.
 func ExampleTransport() {
 	var locks *holdfast.Client
 	transport, err := httpfence.NewTransport(&httpfence.TransportOptions{Origins: []string{"https://ledger.example.com"}})
@@ -105,8 +106,8 @@ func ExampleTransport() {
 	}
 }
 
-// A service with several instances compares the token once more in the statement of its
-// write: what was overtaken in another instance is refused there.
+// A service with several instances compares the token again in the statement of its
+// write, and so refuses requests that were overtaken in another instance.
 func ExampleRefuse() {
 	var db *sql.DB
 	http.HandleFunc("PUT /accounts/{id}", func(w http.ResponseWriter, r *http.Request) { // behind a Handler

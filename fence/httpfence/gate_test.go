@@ -20,11 +20,11 @@ import (
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
-// visits is a service whose requests go on until the test lets them end.
+// visits is a service whose requests last until the test lets them end.
 type visits struct {
 	mu     sync.Mutex
 	events []string
-	goOn   map[string]chan struct{} // by token: for requests that take no notice of their context
+	goOn   map[string]chan struct{} // by token: for requests that ignore their context
 }
 
 func (v *visits) note(format string, args ...any) {
@@ -48,7 +48,7 @@ func (v *visits) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	v.note("%s in", name)
 	if stubborn := v.goOn[name]; stubborn != nil {
 		<-stubborn
-	} else if r.Method == http.MethodPut { // until it is told to end
+	} else if r.Method == http.MethodPut { // until the test ends it
 		<-r.Context().Done()
 		if !errors.Is(context.Cause(r.Context()), holdfast.ErrStale) {
 			v.note("cause %v", context.Cause(r.Context()))
@@ -57,7 +57,7 @@ func (v *visits) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	v.note("%s out", name)
 }
 
-// The requests of earlier holders have ended when that of a later one is served.
+// The requests of earlier holders end before a request of a later holder is served.
 func TestOlderEndFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v visits
@@ -91,8 +91,8 @@ func TestOthersDoNotWait(t *testing.T) {
 	})
 }
 
-// A request that takes no notice keeps all newer ones waiting for Patience, once, and is
-// told of.
+// If a request ignores the end of its context, all newer ones wait for Patience, once,
+// and it is logged.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := visits{goOn: map[string]chan struct{}{"5": make(chan struct{})}}
@@ -125,7 +125,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// A request that waits for an older one is overtaken itself, or its client goes away.
+// A waiting request is overtaken itself, or its client goes away.
 func TestWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := visits{goOn: map[string]chan struct{}{"5": make(chan struct{})}}
@@ -155,8 +155,8 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// slow is a Newest whose Load returns what it read before the test lets it go on, and
-// which does not end with its ctx.
+// slow is a Newest whose Load returns what it read before the test lets it continue, and
+// which ignores its ctx.
 type slow struct {
 	httpfence.Memory
 	read chan chan struct{}
@@ -172,8 +172,8 @@ func (s *slow) Load(ctx context.Context, resource string) (uint64, error) {
 	return seen, err
 }
 
-// A request that is between the comparison of its token and the service when a newer one
-// comes is not served.
+// If a newer request comes after a request has compared its token and before it reaches
+// the service, the request is not served.
 func TestOvertakenAtTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v visits
@@ -187,7 +187,7 @@ func TestOvertakenAtTheGate(t *testing.T) {
 		all.Go(func() { has(t, ask(h, "POST", "/", "6"), http.StatusOK, "") })
 		close(<-s.read)
 		synctest.Wait()
-		v.are(t, "5 in", "5 out") // the newer one waits
+		v.are(t, "5 in", "5 out") // the newer request waits
 		close(older)
 		all.Wait()
 		v.are(t, "5 in", "5 out", "6 in", "6 out")
@@ -207,7 +207,7 @@ func bodies(t *testing.T, h http.Handler, run func(t *testing.T, server *httptes
 	}
 }
 
-// sender is a client in the middle of a body.
+// sender is a client that is sending a body.
 type sender struct {
 	t   *testing.T
 	out *io.PipeWriter
@@ -218,7 +218,7 @@ func pipe(t *testing.T) (*io.PipeReader, sender) {
 	return in, sender{t, out}
 }
 
-// send sends a part, unless the server has answered already.
+// send sends a part, unless the server has already answered.
 func (s sender) send(part string) {
 	if _, err := io.WriteString(s.out, part); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 		s.t.Error(err)
@@ -227,8 +227,8 @@ func (s sender) send(part string) {
 
 func (s sender) end() { s.out.Close() }
 
-// A holder is stopped in the middle of a body. That keeps the next one no longer than the
-// service takes to notice, and the rest of the body never gets to the service.
+// If a holder is stopped in the middle of a body, the next holder waits only until the
+// service notices, and the rest of the body never reaches the service.
 func TestStoppedInBody(t *testing.T) {
 	half := make(chan struct{}, 1)
 	got := make(chan error, 1)
@@ -237,7 +237,7 @@ func TestStoppedInBody(t *testing.T) {
 		in := bufio.NewReader(r.Body)
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return // of the newer holder
+			return // a request of the newer holder
 		}
 		half <- struct{}{}
 		rest, err := io.ReadAll(in)
@@ -266,7 +266,7 @@ func TestStoppedInBody(t *testing.T) {
 	})
 }
 
-// Nor does a holder that reads no response.
+// The same is true for a holder that reads no response.
 func TestStoppedInResponse(t *testing.T) {
 	wrote := make(chan error, 1)
 	token := 0
@@ -283,7 +283,7 @@ func TestStoppedInResponse(t *testing.T) {
 	bodies(t, h, func(t *testing.T, server *httptest.Server) {
 		token += 2
 		r := httptest.NewRequestWithContext(t.Context(), "POST", server.URL, strings.NewReader("much"))
-		r.RequestURI = "" // it is one of a client
+		r.RequestURI = "" // it is a client's request now
 		r.Header.Set(httpfence.Header, fmt.Sprint(token))
 		resp, err := server.Client().Do(r)
 		if err != nil {
@@ -297,10 +297,10 @@ func TestStoppedInResponse(t *testing.T) {
 	})
 }
 
-// plainWriter is that of a middleware that hides what it wraps.
+// plainWriter is the writer of a middleware that hides what it wraps.
 type plainWriter struct{ http.ResponseWriter }
 
-// Where reads cannot be made to fail at once, they do when something comes.
+// If reads cannot be made to fail at once, they fail when data arrives.
 func TestHiddenWriter(t *testing.T) {
 	half, got := make(chan struct{}), make(chan error)
 	fence := handler(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A Handler is a fence like those of databases: over a real connection, and whatever
-// keeps the tokens.
+// A Handler behaves like the fences of databases: over a real connection, and with each
+// store of tokens.
 func TestFence(t *testing.T) {
 	fencetest.Run(t, func(t *testing.T) *fencetest.Harness {
 		a := &account{value: 1}
@@ -95,7 +95,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// The newest token is told to nobody: who knew it could send it.
+// Nobody is told the newest token, because he could send it.
 func TestNewestIsNotTold(t *testing.T) {
 	h := handler(t, func(http.ResponseWriter, *http.Request) {}, httpfence.Options{})
 	has(t, ask(h, "GET", "/", "987654321"), http.StatusOK, "")
@@ -113,8 +113,8 @@ func TestNoResource(t *testing.T) {
 	}
 }
 
-// What a service needs of its request and writer is there, and what one lock protects has
-// nothing to do with another.
+// The service gets the features of request and writer that it needs, and resources are
+// independent.
 func TestBehindMux(t *testing.T) {
 	var served []httpfence.Token
 	h := handler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -198,7 +198,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// Held trusts the tokens of exclusive holds that are live, and no others.
+// Held accepts only the tokens of live exclusive holds.
 func TestHeld(t *testing.T) {
 	client := newClient(t)
 	trust := httpfence.Held(client)
@@ -252,7 +252,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// A service that checks the token once more answers as the fence does.
+// A service that checks the token again answers like the fence.
 func TestRefuse(t *testing.T) {
 	for reason, err := range map[string]error{
 		"stale":    fmt.Errorf("fence: %w: the row has seen token 7", holdfast.ErrStale),
@@ -277,7 +277,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// masked is a store that shows no tokens, as one behind a server does to most callers.
+// masked is a store that shows no tokens, like a store behind a server for most callers.
 type masked struct{ driver.Store }
 
 func (m masked) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
@@ -291,7 +291,7 @@ func (m masked) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// A token that is not shown is not one whose hold has ended.
+// A hidden token does not mean that the hold has ended.
 func TestHeldNeedsTokens(t *testing.T) {
 	client := holdfast.New(masked{memlock.New(nil)}, nil)
 	defer client.Close()

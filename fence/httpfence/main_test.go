@@ -19,10 +19,10 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // trusting accepts every token.
 func trusting(*http.Request, httpfence.Token) error { return nil }
 
-// place is a Resource: all requests are for one.
+// place is a Resource: all requests are for the same one.
 func place(*http.Request) string { return "the place" }
 
-// handler returns a Handler in front of next; nil options are the simplest ones.
+// handler returns a Handler in front of next. It sets missing options.
 func handler(t testing.TB, next http.HandlerFunc, opts httpfence.Options) *httpfence.Handler {
 	t.Helper()
 	if opts.Resource == nil {
@@ -48,14 +48,14 @@ func serve(t testing.TB, h http.Handler) *httptest.Server {
 	return server
 }
 
-// answer is what a test looks at of a response.
+// answer has the parts of a response that tests check.
 type answer struct {
 	status int
 	header http.Header
 	text   string
 }
 
-// ask sends a request with these headers straight to h.
+// ask sends a request with these headers directly to h.
 func ask(h http.Handler, method, path string, headers ...string) answer {
 	r := httptest.NewRequestWithContext(context.Background(), method, path, nil)
 	for _, header := range headers {
@@ -80,7 +80,7 @@ func read(t testing.TB, resp *http.Response, err error) answer {
 	return answer{resp.StatusCode, resp.Header, string(text)}
 }
 
-// has fails the test unless the answer has the status and the reason.
+// has checks that the answer has this status and reason.
 func has(t testing.TB, a answer, status int, reason string) {
 	t.Helper()
 	if got := a.header.Get(httpfence.RefusedHeader); a.status != status || got != reason {
@@ -104,7 +104,7 @@ func lock(t testing.TB, client *holdfast.Client, resource string) *holdfast.Hold
 	return hold
 }
 
-// account is a service with a number, which it changes as slowly as it likes.
+// account is a service with a number, which it may change slowly.
 type account struct {
 	mu    sync.Mutex
 	value int64

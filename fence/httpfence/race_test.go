@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
-// Holders that all believe to have the lock read and write through the fence at once.
-// No write may get lost: each that was accepted wrote one more than what was there. The
-// service is as careless as can be: it is slow, and takes no notice of its context.
+// Holders that all believe that they have the lock read and write through the fence at
+// once. No write may get lost: each accepted write added one to the value before. The
+// service is slow, and ignores its context.
 func TestNoWriteIsLost(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, noWriteIsLost)
@@ -41,7 +41,7 @@ func noWriteIsLost(t *testing.T) {
 		text, _ := io.ReadAll(r.Body)
 		value, err := strconv.ParseInt(string(text), 10, 64)
 		if err != nil {
-			return // overtaken before it was read
+			return // overtaken before this read
 		}
 		pause(time.Millisecond)
 		if before := last.Swap(token.Value); before > token.Value {
@@ -70,7 +70,7 @@ func noWriteIsLost(t *testing.T) {
 			for range 5 {
 				text := ask(http.MethodGet, n+1, "")
 				if text == "" {
-					return // it is stale
+					return // the token is stale
 				}
 				value, err := strconv.ParseInt(text, 10, 64)
 				if err != nil {
@@ -87,7 +87,7 @@ func noWriteIsLost(t *testing.T) {
 	}
 }
 
-// BenchmarkHandler is what the fence costs a request.
+// BenchmarkHandler measures what the fence adds to a request.
 func BenchmarkHandler(b *testing.B) {
 	h := handler(b, func(http.ResponseWriter, *http.Request) {}, httpfence.Options{})
 	r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/", nil)

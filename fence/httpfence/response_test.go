@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
-// A service that is overtaken and just returns has not succeeded. What it has begun to
-// answer is its own.
+// A service that is overtaken and just returns has not succeeded. If it has begun to
+// answer, its answer stays.
 func TestOvertakenWithoutAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter)
@@ -55,7 +55,8 @@ func TestOvertakenWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A request whose context has ended before, as by a time-out, is overtaken like any other.
+// A request whose context has ended before, as by a time-out, is overtaken like any
+// other.
 func TestOvertakenAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, read := make(chan struct{}), make(chan error, 1)
@@ -89,7 +90,7 @@ func TestOvertakenAfterItsEnd(t *testing.T) {
 	})
 }
 
-// The service has what net/http's ResponseWriter can.
+// The service gets all features of net/http's ResponseWriter.
 func TestResponseWriter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {

@@ -41,8 +41,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is parsed is a token of a resource, and is written in one way that is parsed as
-// the same.
+// Every parsed header is a token of a resource. It has one written form, which is parsed
+// as the same token.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"1", "9007199254740991", "7; resource=a/b", "7; resource=%2C%F0%9F%94%92", "01", "1, 2", "1; resource=%", "1;resource=a", "1; resource=%00"} {
 		f.Add(seed)
@@ -68,7 +68,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever a resource is called, its header is read as it was.
+// The header of every resource name is parsed as the same name.
 func FuzzToken(f *testing.F) {
 	for _, seed := range []string{"a", "accounts/17", "a, b; c=\"d\"\\%20", "\x01\n\r\t", "🔒", long} {
 		f.Add(seed, uint64(7))

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
-// transport returns a Client whose requests to the servers have a token.
+// transport returns a Client whose requests to the servers get a token.
 func transport(t testing.TB, opts httpfence.TransportOptions, servers ...*httptest.Server) *http.Client {
 	t.Helper()
 	for _, server := range servers {
@@ -28,7 +28,7 @@ func transport(t testing.TB, opts httpfence.TransportOptions, servers ...*httpte
 	return client
 }
 
-// roundTripper is a func that is one.
+// roundTripper is a func that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -42,7 +42,7 @@ func post(t testing.TB, ctx context.Context, url string, body io.Reader) *http.R
 	return r
 }
 
-// The token of the innermost lock that the request is sent under goes to the service.
+// The service gets the token of the innermost lock under which the request is sent.
 func TestTransport(t *testing.T) {
 	locks := newClient(t)
 	var got []string
@@ -82,8 +82,8 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// A token does not go to other hosts, however the request gets there, and what it has for
-// a body is sent again where a redirect asks for it.
+// A token is not sent to other hosts, however a request gets there. The body is sent
+// again when a redirect requires it.
 func TestRedirects(t *testing.T) {
 	locks := newClient(t)
 	hold := lock(t, locks, "the place")
@@ -117,7 +117,7 @@ func TestRedirects(t *testing.T) {
 	} {
 		tokens, texts = nil, nil
 		r := post(t, ctx, url, strings.NewReader("body"))
-		r.Header.Set(httpfence.Header, "5") // must not get anywhere
+		r.Header.Set(httpfence.Header, "5") // must not be sent anywhere
 		resp, err := client.Do(r)
 		if err != nil {
 			t.Error(url, err)
@@ -135,7 +135,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// closer is a body that notes whether it was closed.
+// closer is a body that records whether it was closed.
 type closer struct {
 	io.Reader
 	closed bool
@@ -143,8 +143,8 @@ type closer struct {
 
 func (c *closer) Close() error { c.closed = true; return nil }
 
-// Whoever was refused as stale gets that as an error; other refusals, and what the service
-// itself answers with that status, are responses.
+// A refusal as stale is an error. Other refusals, and the service's own answers with that
+// status, are responses.
 func TestStaleIsAnError(t *testing.T) {
 	locks := newClient(t)
 	hold := lock(t, locks, "the place")
@@ -183,7 +183,7 @@ func TestStaleIsAnError(t *testing.T) {
 	}
 }
 
-// Nothing is sent under a hold that has ended, or that has no token to protect anything.
+// Nothing is sent under a hold that has ended, or that has no token.
 func TestNotSent(t *testing.T) {
 	locks := newClient(t)
 	ended := lock(t, locks, "ended")
@@ -211,7 +211,7 @@ func TestNotSent(t *testing.T) {
 			}),
 		})
 		body := &closer{Reader: strings.NewReader("body")}
-		_, err := client.Do(post(t, t.Context(), "http://service.example.com", body)) //nolint:bodyclose // there is none
+		_, err := client.Do(post(t, t.Context(), "http://service.example.com", body)) //nolint:bodyclose // there is no body
 		if !errors.Is(err, try.want) || !body.closed {
 			t.Errorf("error %v, want %v; body closed: %v", err, try.want, body.closed)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
-// wire is a connection that notes the deadlines that are set, and a body on it that stands
-// still after its first part, until a deadline is.
+// wire is a connection that records deadlines, with a body that stops after its first
+// part until a deadline is set.
 type wire struct {
 	*httptest.ResponseRecorder
 	first *strings.Reader
