@@ -67,7 +67,7 @@ func TestCallersWhoLeave(t *testing.T) {
 		})
 		synctest.Wait()
 		if n := len(sent); n != maxSenders {
-			t.Errorf("%d were sent, want those of %d senders", n, maxSenders)
+			t.Errorf("%d calls were sent, want one for each of %d senders", n, maxSenders)
 		}
 		leave()
 		synctest.Wait()

@@ -66,7 +66,7 @@ func TestHoldersLearnOfLoss(t *testing.T) {
 						t.Errorf("%q ended with %v", h.Resource(), cause)
 					}
 				case <-time.After(time.Minute):
-					t.Fatalf("the holder of %q does not learn that it is lost", h.Resource())
+					t.Fatalf("the holder of %q is not told that it is lost", h.Resource())
 				}
 			}
 			for _, h := range holds {

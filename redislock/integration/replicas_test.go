@@ -47,7 +47,7 @@ func TestReplicas(t *testing.T) {
 		s := newStore(t, client, &redislock.Options{Replicas: 1, ReplicaTimeout: 10 * time.Second})
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		if n := replica.Exists(t.Context(), "holdfast:r").Val(); n != 1 {
-			t.Error("the replica does not have what was granted")
+			t.Error("the replica does not have the granted hold")
 		}
 		two := newStore(t, client, &redislock.Options{Replicas: 2, ReplicaTimeout: 10 * time.Millisecond})
 		q := ask.Request("r2", "a")
@@ -308,7 +308,7 @@ func refusalsNeedNoWrite(t *testing.T, s *redislock.Store, begin, end func()) {
 	refused("without places", first, driver.NoPlace, 0, 0)
 	_, err := s.Acquire(t.Context(), ask.Request("free", "b"))
 	if err == nil || errors.Is(err, driver.ErrHeld) {
-		t.Errorf("a server that may not write grants, error %v", err)
+		t.Errorf("acquire on a server that may not write: error %v", err)
 	}
 	end()
 	refused("first", first, 0, 1, 0)

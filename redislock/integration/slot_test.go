@@ -33,7 +33,7 @@ func moveSlot(t *testing.T, cluster *engines.RedisCluster, key string, during fu
 		}
 	}
 	if source < 0 {
-		t.Fatalf("nobody has the key %s", key)
+		t.Fatalf("no node has the key %s", key)
 	}
 	target := (source + 1) % len(nodes)
 	must := func(err error) {
