@@ -113,7 +113,7 @@ func TestBusyPlaces(t *testing.T) {
 					time.Sleep(most / 8)
 					q := request("r", "passer", time.Hour)
 					if _, err := acquire(t.Context(), s, q); !errors.Is(err, driver.ErrHeld) || time.Since(begin) != most/8 {
-						t.Errorf("meanwhile another request came to %v after %v", err, time.Since(begin)-most/8)
+						t.Errorf("another request in that time: %v after %v", err, time.Since(begin)-most/8)
 					}
 				})
 				_, err := acquire(ctx, s, placed("waiter", true))

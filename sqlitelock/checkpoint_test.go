@@ -61,7 +61,7 @@ func mustShrink(t *testing.T, s driver.Store, path string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); logSize(t, path) > bound; writeMuch(t, s, "r") {
 		if time.Now().After(deadline) {
-			t.Fatalf("nobody reads, and the log still has %d MB", logSize(t, path)>>20)
+			t.Fatalf("without readers, the log still has %d MB", logSize(t, path)>>20)
 		}
 	}
 }

@@ -107,9 +107,9 @@ func crash(ctx context.Context, path, name string, p sqlitelock.Point) (*corpse,
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s did not come to die %s", name, p)
+		return nil, fmt.Errorf("%s was not killed %s in time", name, p)
 	case !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL:
-		return nil, fmt.Errorf("%s, to die %s, ended otherwise: %w", name, p, err)
+		return nil, fmt.Errorf("%s was not killed %s, but ended: %w", name, p, err)
 	}
 	return read(&said)
 }
@@ -178,9 +178,9 @@ func examine(t *testing.T, s driver.Store, corpses []*corpse) {
 		case happened > 0 && not > 0:
 			t.Errorf("killed %s: %d of %d changes of a transaction happened", d.point, happened, happened+not)
 		case happened > 0 && beforeCommit[d.point]:
-			t.Errorf("killed %s, and yet the change happened", d.point)
+			t.Errorf("killed %s, but the change happened", d.point)
 		case not > 0 && d.point == sqlitelock.PointDone:
-			t.Errorf("killed %s, and yet the change did not happen", d.point)
+			t.Errorf("killed %s, but the change did not happen", d.point)
 		}
 	}
 	results, err := s.Release(t.Context(), left)

@@ -144,7 +144,7 @@ func TestReplacedAsOpened(t *testing.T) {
 				check(t, err)
 			}
 			if _, err := acquire(t.Context(), s, request("r", "b", time.Hour)); !errors.Is(err, driver.ErrHeld) {
-				t.Errorf("acquired what another process holds: %v", err)
+				t.Errorf("acquired a lock that another process holds: %v", err)
 			}
 			check(t, s.Close())
 		})

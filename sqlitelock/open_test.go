@@ -246,7 +246,7 @@ func TestOpenNetworkFS(t *testing.T) {
 		refused(t, err, path, "network-fs=allow")
 	}
 	if entries, err := os.ReadDir(far); err != nil || len(entries) > 0 {
-		t.Errorf("made nevertheless: %v %v", entries, err)
+		t.Errorf("created all the same: %v %v", entries, err)
 	}
 	openOn(t, filepath.Join(far, "locks.db"), &sqlitelock.Options{AllowNetworkFS: true}, m)
 	openOn(t, filepath.Join(dir, "near.db"), nil, m)
@@ -260,7 +260,7 @@ func TestOpenDeadContext(t *testing.T) {
 		t.Errorf("open: %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file was made: %v", err)
+		t.Errorf("the file was created: %v", err)
 	}
 }
 

@@ -141,7 +141,7 @@ func TestDamaged(t *testing.T) {
 			swept, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
 			isDamaged("sweep", err)
 			if swept.Holds != 1 {
-				t.Errorf("swept %+v, want the hold that is over", swept)
+				t.Errorf("swept %+v, want the expired hold", swept)
 			}
 			if after := selected[string](t, path, row); after != before {
 				t.Errorf("the row was %s and is %s", before, after)
@@ -166,7 +166,7 @@ func TestFull(t *testing.T) {
 	}
 	noRoom(t, full, path)
 	if _, there := holder(t, s, last); there {
-		t.Error("what failed was made")
+		t.Error("a failed change was made")
 	}
 	mustRelease(t, s, held)
 	check(t, b.Exec(t.Context(), "PRAGMA max_page_count = 1000000"))

@@ -122,7 +122,7 @@ func TestHolderOnFullDisk(t *testing.T) {
 	case <-h.Context().Done():
 		cause := context.Cause(h.Context())
 		if !errors.Is(cause, holdfast.ErrUnreachable) {
-			t.Errorf("lost by %v", cause)
+			t.Errorf("lost because of %v", cause)
 		}
 		noRoom(t, cause, path)
 	case <-time.After(time.Minute):
@@ -152,7 +152,7 @@ func TestFullDisk(t *testing.T) {
 	other := filepath.Join(dir, "other.db")
 	if s, err := sqlitelock.Open(t.Context(), other, nil); err == nil {
 		_ = s.Close()
-		t.Error("a file was made where there is no room")
+		t.Error("a file was created although there is no room")
 	} else {
 		noRoom(t, err, other)
 	}

@@ -17,6 +17,6 @@ func TestMissingTable(t *testing.T) {
 		Resource: "r", LockID: "id", HoldID: driver.NewHoldID(), TTL: driver.MaxTTL,
 	})
 	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), path) {
-		t.Errorf("got %v, want that the file cannot be used", err)
+		t.Errorf("got %v, want ErrUnusable", err)
 	}
 }
