@@ -62,7 +62,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		}
 	})
 	if n != 1 {
-		t.Errorf("%d renewals on one document were %d statements", len(renewals), n)
+		t.Errorf("%d renewals on one document took %d statements", len(renewals), n)
 	}
 	// Two requests for the same lock ID are handled one after the other.
 	n = updates(func() {
@@ -71,7 +71,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		}, -1)
 	})
 	if n != 2 {
-		t.Errorf("a lock ID that comes twice was asked for in %d statements, want 2", n)
+		t.Errorf("two renewals of one lock ID took %d statements, want 2", n)
 	}
 	after := holdsOf(t, s)
 	for _, ref := range good {
@@ -88,7 +88,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 	}
 	for _, ref := range bad[:4] {
 		if st := after[ref.LockID]; !st.Renewed.IsZero() || st.Left > 4*time.Hour {
-			t.Errorf("%q was not to be renewed and is %+v", ref.LockID, st)
+			t.Errorf("%q must not be renewed, but is %+v", ref.LockID, st)
 		}
 	}
 
@@ -115,7 +115,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		}
 	})
 	if n != 1 {
-		t.Errorf("%d releases on one document were %d statements", len(releases), n)
+		t.Errorf("%d releases on one document took %d statements", len(releases), n)
 	}
 	after = holdsOf(t, s)
 	for i, q := range releases {
@@ -129,7 +129,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		was, is := kept[ref.LockID], after[ref.LockID]
 		was.Left, is.Left, is.Seen = 0, 0, was.Seen
 		if was != is {
-			t.Errorf("beside it was %+v and is %+v", was, is)
+			t.Errorf("the hold beside them was %+v and is %+v", was, is)
 		}
 	}
 	doc := raw(t, near, "r")
@@ -150,7 +150,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		t.Error(rs, err)
 	}
 	if is := raw(t, near, "r"); is.String() != before.String() {
-		t.Errorf("renewals of what is not there changed the document from\n%v\nto\n%v", before, is)
+		t.Errorf("renewals of missing holds changed the document from\n%v\nto\n%v", before, is)
 	}
 }
 

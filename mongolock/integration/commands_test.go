@@ -52,7 +52,7 @@ func TestCommandsPerOperation(t *testing.T) {
 	commands.Want(t, "500 renewals of which one is lost", []string{"update", "find"}, func() { renew(t, s, renewals, 7) })
 	got := commands.Names(func() { release(t, s, true, refs...) })
 	if slices.Compact(got)[0] != "find" || got[len(got)-1] != "update" || slices.Contains(got[:len(got)-1], "update") {
-		t.Errorf("500 releases sent %q, want one update after what was read", got)
+		t.Errorf("500 releases sent %q, want one update after the reads", got)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestHoldersInReplies(t *testing.T) {
 	for _, q := range []driver.AcquireRequest{ask.Shared(ask.Request("r", "$a"), 3), q, ask.Shared(ask.Request("r", "c"), 3), q} {
 		ask.Granted(t, s, q)
 		if n := holders(); n != 1 {
-			t.Errorf("granted to %q: the reply has %d holders, want its own", q.LockID, n)
+			t.Errorf("granted to %q: the reply has %d holders, want only its own", q.LockID, n)
 		}
 	}
 	_, err := s.Acquire(t.Context(), ask.Shared(ask.Request("r", "d"), 3))

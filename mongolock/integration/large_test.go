@@ -75,7 +75,7 @@ func TestThousandHolders(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n++; st.Ref() == last && st.Left < 4*time.Hour {
-			t.Errorf("%v left of what was renewed", st.Left)
+			t.Errorf("%v left of the renewed hold", st.Left)
 		}
 	}
 	if count := raw(t, coll, "r").Lookup("shared", "count").AsInt64(); n != holders || count != holders {

@@ -125,7 +125,7 @@ func TestRemains(t *testing.T) {
 		}
 		for i, r := range rs {
 			if remains := !found && refs[i] != gone; r.Err != nil || r.Found != found || r.Remains != remains {
-				t.Errorf("%+v: %+v, want that it remains: %v", refs[i], r, remains)
+				t.Errorf("%+v: %+v, want Remains: %v", refs[i], r, remains)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func TestOldClientsExpire(t *testing.T) {
 	oldXLock(t, coll, "x", "old", past)
 	release(t, s, true, ask.Granted(t, s, ask.Shared(ask.Request("x", "a"), 1)))
 	if !oldSLock(t, coll, "x", "old", past) || !oldSLock(t, coll, "s", "old", past) || !oldSLock(t, coll, "s", "old too", past) {
-		t.Fatal("an old client was refused to share what is free")
+		t.Fatal("an old client was refused to share a free resource")
 	}
 	ref := ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 1))
 	if n := raw(t, coll, "s").Lookup("shared", "count").AsInt64(); n != 1 {
@@ -165,7 +165,7 @@ func TestOldClientsExpire(t *testing.T) {
 		t.Errorf("sweep: %+v, error %v", got, err)
 	}
 	if !oldXLock(t, coll, "x", "old", nil) || !oldXLock(t, coll, "s", "old", nil) {
-		t.Error("an old client was refused what was swept")
+		t.Error("an old client was refused a swept resource")
 	}
 }
 

@@ -26,7 +26,7 @@ func TestOptionsOfURL(t *testing.T) {
 	options, _, ends := strings.Cut(options, "\n\t\tdefault:\n")
 	names := regexp.MustCompile(`(?m)^\t\tcase (.*):$`).FindAllStringSubmatch(options, -1)
 	if !found || !ends || len(names) < 40 {
-		t.Fatalf("the driver is written in another way: %d options found", len(names))
+		t.Fatalf("the driver's source has another form: %d options found", len(names))
 	}
 	for _, list := range names {
 		for name := range strings.SplitSeq(list[1], ", ") {

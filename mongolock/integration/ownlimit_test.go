@@ -108,7 +108,7 @@ func TestOwnLimitsInQueue(t *testing.T) {
 	release(t, s, true, ref)
 	_ = ask.Refused(t, s, permit("late", 9)) // its limit differs from that of the first
 	if e := ask.Refused(t, own, permit("late", 2)); !e.OnlyAhead() || len(e.Ahead) != 2 {
-		t.Errorf("%+v, want that two are ahead", e)
+		t.Errorf("%+v, want two ahead", e)
 	}
 	late := ask.Granted(t, own, permit("late", 3))
 	ask.Granted(t, s, known)

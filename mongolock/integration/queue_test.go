@@ -235,7 +235,7 @@ func TestOldClientsAndQueue(t *testing.T) {
 	waits(t, s, at(ask.Request("r", "b"), 1))
 	release(t, s, true, ref)
 	if !oldXLock(t, coll, "r", "old", nil) {
-		t.Fatal("an old client was refused what is free")
+		t.Fatal("an old client was refused a free resource")
 	}
 	if e := ask.Refused(t, s, at(ask.Request("r", "c"), 2)); e.Position != 1 || len(e.Holders) != 1 {
 		t.Errorf("behind an old client: %+v", e)

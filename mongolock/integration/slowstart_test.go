@@ -47,10 +47,10 @@ func TestSlowStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), short)
 	defer cancel()
 	if _, err := s.Acquire(ctx, ask.Request("cut off", "a")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		t.Errorf("acquire on a slow network: %v after %v, want that the time is over", err, time.Since(began))
+		t.Errorf("acquire on a slow network: %v after %v, want a time-out", err, time.Since(began))
 	}
 	if n := cleared.Load(); n != 0 {
-		t.Errorf("the driver gave up all its connections %d times because of those that were cut off", n)
+		t.Errorf("the driver cleared its pool %d times because of the cut connections", n)
 	}
 	n.Set(proxy.Fault{})
 

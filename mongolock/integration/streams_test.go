@@ -74,7 +74,7 @@ func TestStreamIsReopened(t *testing.T) {
 			release(t, near, true, ask.Granted(t, near, ask.Request(name, "b")))
 			ask.Woken(t, signals, "a release")
 			if !s.Traits().Notifies {
-				t.Error("the store has given up its stream for good")
+				t.Error("the store does not reopen its stream")
 			}
 		})
 	}

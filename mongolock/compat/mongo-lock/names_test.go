@@ -102,7 +102,7 @@ func TestNewestFirst(t *testing.T) {
 	sort.Sort(ls)
 	for i, l := range ls {
 		if want := int64(299 - i); l.TTL != want {
-			t.Fatalf("the %d-th is the %d-th that was made, want %d", i, l.TTL, want)
+			t.Fatalf("lock %d in this order was made as number %d, want %d", i, l.TTL, want)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func TestRequestArrivesLate(t *testing.T) {
 			d.armed.Store(true)
 			failed(t, "XLock", c.XLock(t.Context(), "r", "a", lock.LockDetails{}))
 			if d.kept.Load() != nil {
-				t.Error("the lock was not given back once more after a release that found nothing")
+				t.Error("the release was not repeated after it found nothing")
 			}
 			want(t, f.status(lock.Filter{}))
 			f.x("r", "b", 0)

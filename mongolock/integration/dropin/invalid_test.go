@@ -28,7 +28,7 @@ func everything(ctx context.Context, c *lock.Client, resource, lockID string) ma
 func failed(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil || errors.Is(err, lock.ErrAlreadyLocked) || errors.Is(err, lock.ErrLockNotFound) {
-		t.Errorf("%s: error %v, want one that is no answer", what, err)
+		t.Errorf("%s: error %v, want an error that is not an answer", what, err)
 	}
 }
 

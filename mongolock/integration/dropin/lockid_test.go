@@ -24,7 +24,7 @@ func TestUnlock(t *testing.T) {
 	want(t, unlocked, "r2/a", "r4/a", "r1/a") // some may have been acquired in the same millisecond
 	for i := range unlocked {
 		if unlocked[i].TTL > before[i].TTL || unlocked[i].TTL < before[i].TTL-60 {
-			t.Errorf("TTL was %d and is told as %d", before[i].TTL, unlocked[i].TTL)
+			t.Errorf("the TTL was %d and is returned as %d", before[i].TTL, unlocked[i].TTL)
 		}
 		unlocked[i].TTL = before[i].TTL
 		if unlocked[i] != before[i] {

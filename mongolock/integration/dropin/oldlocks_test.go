@@ -106,10 +106,10 @@ func TestPurgeForOldClients(t *testing.T) {
 	f.s("r2", "b", 1, -1)
 	f.pass(time.Second)
 	if err := f.old.SLock(t.Context(), "r1", "old", 0, -1); !errors.Is(err, oldmongolock.ErrAlreadyLocked) {
-		t.Fatalf("an old client shares what has expired: %v", err)
+		t.Fatalf("an old client was not refused a shared lock beside an expired one: %v", err)
 	}
 	if err := f.old.XLock(t.Context(), "r2", "old", 0); !errors.Is(err, oldmongolock.ErrAlreadyLocked) {
-		t.Fatalf("an old client takes what is shared and has expired: %v", err)
+		t.Fatalf("an old client was not refused an expired shared lock: %v", err)
 	}
 	f.purge("r2/b", "r1/a")
 	f.oldS("r1", "old", 0)

@@ -122,7 +122,7 @@ func TestPurgeLooksAgain(t *testing.T) {
 			want(t, purged, c.purged...)
 			want(t, f.status(lock.Filter{}), c.stay...)
 			if found < c.find {
-				t.Errorf("it looked %d times", found)
+				t.Errorf("Purge read %d times", found)
 			}
 		})
 	}

@@ -83,7 +83,7 @@ func TestDamage(t *testing.T) {
 			}
 		}
 		if len(shown) != 1 || shown[0].Ref() != good || !errors.Is(last, driver.ErrDamaged) {
-			t.Errorf("list shows %+v and ends with %v; want what is sound, then the damage", shown, last)
+			t.Errorf("list shows %+v and ends with %v; want the sound documents, then the damage", shown, last)
 		}
 	})
 }

@@ -168,7 +168,7 @@ func TestSweepKeepsToTheLayout(t *testing.T) {
 			t.Errorf("%d documents are left (error %v), want %d", n, err, left)
 		}
 		if err := renew(t, s, expired, time.Hour); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("renewal of what was swept: %v", err)
+			t.Errorf("renewal of a swept hold: %v", err)
 		}
 		if err := renew(t, s, live, time.Hour); err != nil {
 			t.Error(err)

@@ -95,10 +95,10 @@ func TestForeignFields(t *testing.T) {
 		}
 		check(time.Second, time.Minute)
 		if err := renew(t, s, anyHold, time.Hour); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("renewal of what was given up: %v, want ErrLost", err)
+			t.Errorf("renewal of a released hold: %v, want ErrLost", err)
 		}
 		if !ask.Released(t, s, anyHold, 0) || ask.Released(t, s, anyHold, 0) {
-			t.Error("a release did not find it, or twice")
+			t.Error("it was not released exactly once")
 		}
 		next := ask.Granted(t, s, ask.Request("r", "b"))
 		l.follows(t, next, ref)
@@ -178,7 +178,7 @@ func TestUnderstood(t *testing.T) {
 				}
 				note, _ := raw(t, coll, "r").Lookup("note").StringValueOK()
 				if has := slices.Contains(c.doc, bson.E{Key: "note", Value: "mine"}); has != (note == "mine") {
-					t.Error("what others put into the document is gone")
+					t.Error("additional fields of the document are gone")
 				}
 			}
 		})

@@ -126,7 +126,7 @@ func TestFlagWithoutDate(t *testing.T) {
 	q.TTL = time.Millisecond
 	ask.Granted(t, s, q)
 	if lock(false, true) {
-		t.Fatal("a plain program was granted what is held")
+		t.Fatal("a plain program was granted a held resource")
 	}
 	ask.Until(t, "it has expired and is swept", func() bool {
 		swept, err := s.Sweep(t.Context(), driver.SweepRequest{})
@@ -137,7 +137,7 @@ func TestFlagWithoutDate(t *testing.T) {
 	})
 	for range 2 {
 		if !lock(false, true) {
-			t.Fatal("a plain program was refused what is free")
+			t.Fatal("a plain program was refused a free resource")
 		}
 		var held *driver.HeldError
 		if _, err := s.Acquire(t.Context(), ask.Request("r", "a")); !errors.As(err, &held) || held.Holders[0].Left != driver.Forever {
