@@ -177,7 +177,7 @@ func namesOnce(t *testing.T, what string, err error) {
 	t.Helper()
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		if strings.Count(text, "index some-locks:") != 1 || strings.Count(text, driver.ErrUnusable.Error()) > 1 {
-			t.Errorf("%s: error %q says twice what it is about", what, text)
+			t.Errorf("%s: error %q names the index or ErrUnusable twice", what, text)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func TestLongAnswer(t *testing.T) {
 		t.Errorf("listed %q", found)
 	}
 	if most := s.most.Load(); most != 2 {
-		t.Errorf("from then on %d are asked for at once", most)
+		t.Errorf("later requests have up to %d updates", most)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	if New(nil, nil).Traits().Fencing != driver.FencingStrict || New(nil, &Options{OldClients: true}).Traits().Fencing != driver.FencingClock {
-		t.Error("old clients delete the documents that keep the tokens")
+		t.Error("want strict fencing, and fencing by the clock with OldClients")
 	}
 }
 

@@ -106,7 +106,7 @@ func TestHTTPS(t *testing.T) {
 		t.Errorf("%d %v", status, err)
 	}
 	if status, err := ask(t.Context(), t, "elasticsearch+https://"+host); err == nil {
-		t.Errorf("a certificate of nobody was accepted: %d", status)
+		t.Errorf("an untrusted certificate was accepted: %d", status)
 	}
 }
 

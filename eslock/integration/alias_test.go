@@ -51,7 +51,7 @@ func TestRollover(t *testing.T) {
 		refusesToOpen(t, n, opts, index)
 		for status, err := range b.List(t.Context(), driver.Filter{}) {
 			if err != nil || status.Ref() != ref {
-				t.Errorf("there is %+v, %v; want the hold %+v alone", status, err, ref)
+				t.Errorf("found %+v, %v; want only the hold %+v", status, err, ref)
 			}
 		}
 		ask.Released(t, a, ref, 0)
@@ -82,7 +82,7 @@ func refusesToOpen(t *testing.T, n node, opts *eslock.Options, index string) {
 	t.Helper()
 	err := eslock.New(n, opts).Init(t.Context())
 	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), index) || !strings.Contains(err.Error(), "remove its alias") {
-		t.Errorf("a store that is opened now: error %v", err)
+		t.Errorf("a newly opened store: error %v", err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestOwnAliasMoved(t *testing.T) {
 			}
 		}
 		if err := eslock.New(n, opts).Init(t.Context()); !errors.Is(err, driver.ErrUnusable) {
-			t.Errorf("a store that is opened now: error %v", err)
+			t.Errorf("a newly opened store: error %v", err)
 		}
 		move(other.Index, empty)
 		var listed error

@@ -95,7 +95,7 @@ func done(t *testing.T, s, far driver.Store, p faults.Prepared) {
 	t.Helper()
 	faults.MustBeUnknown(t, p.Do(t.Context(), far))
 	if p.Done != nil && !p.Done() {
-		t.Error("the node has not done it")
+		t.Error("the node has not executed the request")
 	}
 	if err := p.Do(t.Context(), s); err != nil {
 		t.Errorf("repeated: %v", err)
@@ -158,7 +158,7 @@ func TestForcedReleaseSentTwice(t *testing.T) {
 					t.Fatal(rs, err)
 				}
 				if locked != 1 || len(held(t, s, resource)) != 1 {
-					t.Errorf("%q: locked %d times meanwhile, and %v hold it then", resource, locked, held(t, s, resource))
+					t.Errorf("%q: locked %d times in between, and then held by %v", resource, locked, held(t, s, resource))
 				}
 			}
 		}
@@ -207,7 +207,7 @@ func TestAnswersOfOthers(t *testing.T) {
 			found[status.Ref()] = true
 		}
 		if want := map[driver.HoldRef]bool{mine: true, theirs: true}; !maps.Equal(found, want) {
-			t.Errorf("there is %v, want %v", found, want)
+			t.Errorf("found %v, want %v", found, want)
 		}
 	})
 }

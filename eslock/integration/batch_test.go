@@ -73,7 +73,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 			}
 		}
 		if n := c.updates.Load(); n != 1 {
-			t.Errorf("%d renewals of one document were %d updates", len(renewals), n)
+			t.Errorf("%d renewals of one document took %d updates", len(renewals), n)
 		}
 		want := map[string]time.Duration{"beside": time.Hour, "other": time.Hour, "token": time.Hour, "given up": time.Hour}
 		for _, ref := range good {
@@ -98,7 +98,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 			}
 		}
 		if n := c.updates.Load(); n != 1 {
-			t.Errorf("%d releases of one document were %d updates", len(releases), n)
+			t.Errorf("%d releases of one document took %d updates", len(releases), n)
 		}
 		for _, ref := range live[3:] {
 			delete(want, ref.LockID)
@@ -155,7 +155,7 @@ func TestSpareRenewed(t *testing.T) {
 				t.Errorf("%s: found %v", resource, found)
 			}
 			if found := ask.Released(t, c.s, ref, 0); found != c.spared {
-				t.Errorf("%s: there afterwards: %v", resource, found)
+				t.Errorf("%s: exists afterwards: %v", resource, found)
 			}
 		}
 	})

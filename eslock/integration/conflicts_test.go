@@ -113,6 +113,6 @@ func storm(t *testing.T, s driver.Store, acquirers int) {
 	all.Wait()
 	last := ask.Granted(t, s, ask.Request("r", "a")) // no holds are left
 	if !ask.Released(t, s, last, 0) {
-		t.Error("what was granted is not there")
+		t.Error("the granted hold does not exist")
 	}
 }

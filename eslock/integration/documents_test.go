@@ -95,7 +95,7 @@ func TestDamage(t *testing.T) {
 				before := n.Source(t, index, r)
 				ask.Damaged(t, s, ref)
 				if after := n.Source(t, index, r); !reflect.DeepEqual(before, after) {
-					t.Errorf("it was %v and is %v", before, after)
+					t.Errorf("the document was %v and is %v", before, after)
 				}
 			})
 		}
@@ -161,7 +161,7 @@ func TestRepeatsAreWritten(t *testing.T) {
 			writes("a repeat", 1, func() {
 				g, err := s.Acquire(t.Context(), q)
 				if err != nil || g.Token != ref.Token || g.Left > time.Hour || g.Left < 59*time.Minute {
-					t.Errorf("granted %+v, %v; before it was token %d", g, err, ref.Token)
+					t.Errorf("granted %+v, %v; the first token was %d", g, err, ref.Token)
 				}
 			})
 			writes("a refusal", 0, func() { _ = ask.Refused(t, s, ask.Request(resource, "b")) })

@@ -60,7 +60,7 @@ func TestIndexInTrouble(t *testing.T) {
 				_ = ask.Refused(t, s, ask.Request("r", "b"))
 				for status, err := range s.List(t.Context(), driver.Filter{}) {
 					if err != nil || status.Ref() != ref {
-						t.Errorf("there is %+v, %v; want the hold %+v alone", status, err, ref)
+						t.Errorf("found %+v, %v; want only the hold %+v", status, err, ref)
 					}
 				}
 				ask.Released(t, s, ref, 0)
@@ -170,7 +170,7 @@ func TestIndexDeleted(t *testing.T) {
 		}
 		deleted()
 		if status, _ := n.Ask(t.Context(), t, http.MethodGet, "/"+index, nil); status != http.StatusNotFound {
-			t.Error("a write made the index again")
+			t.Error("a write created the index again")
 		}
 		// An index that an old client creates in its place is not used either.
 		n.oldClient(t, index, "old").acquire("other", time.Hour)
@@ -209,7 +209,7 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 				}
 				<-h.Context().Done()
 				if cause := context.Cause(h.Context()); !errors.Is(cause, c.cause) {
-					t.Errorf("lost for the reason %v, want %v", cause, c.cause)
+					t.Errorf("lost because of %v, want %v", cause, c.cause)
 				}
 				_, err = c1.TryLock(t.Context(), "r2", nil)
 				if gone := errors.Is(err, driver.ErrUnusable); gone == c.again {
@@ -241,7 +241,7 @@ func TestReplicasThatAreMissing(t *testing.T) {
 		}
 		for status, err := range s.List(t.Context(), driver.Filter{}) {
 			if err != nil || status.Ref() != ref {
-				t.Errorf("there is %+v, %v", status, err)
+				t.Errorf("found %+v, %v", status, err)
 			}
 		}
 		ask.Released(t, s, ref, 0)

@@ -43,7 +43,7 @@ func notSynced(t *testing.T, server *engines.SearchServer) {
 	if all := held(t, s, "r"); len(all) != 1 || all[0].Ref() != ref {
 		t.Log("not synced, a hold was lost")
 		if s.Traits().Durable {
-			t.Errorf("there is %+v, want the hold %+v", all, ref)
+			t.Errorf("found %+v, want the hold %+v", all, ref)
 		}
 	}
 	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
@@ -83,7 +83,7 @@ func blocks(t *testing.T, n node) {
 		}
 		cluster(c.setting, nil)
 		if all := held(t, s, ref.Resource); len(all) != 1 || all[0].Ref() != ref {
-			t.Errorf("%s: there is %+v, want the hold %+v", name, all, ref)
+			t.Errorf("%s: found %+v, want the hold %+v", name, all, ref)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func noFieldData(t *testing.T, n node) {
 		found[status.Resource]++
 	}
 	if len(found) != holds {
-		t.Errorf("%d are listed, want %d", len(found), holds)
+		t.Errorf("%d holds are listed, want %d", len(found), holds)
 	}
 	swept := 0
 	ask.Until(t, "all have been swept", func() bool {

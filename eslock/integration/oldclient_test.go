@@ -123,7 +123,7 @@ func TestOldClients(t *testing.T) {
 			"an old lock with a new one's owner is another": func(t *testing.T, r string) {
 				ref := ask.Granted(t, s, ask.Request(r, "old"))
 				if !old.acquire(r, time.Hour) {
-					t.Fatal("the old client extends what has its owner")
+					t.Fatal("the old client extended a hold with its owner")
 				}
 				ask.Lost(t, s, ref)
 				if ask.Released(t, s, ref, 0) {

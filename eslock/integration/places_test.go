@@ -128,11 +128,11 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		first := place()
 		writes("a place that is kept for longer", 1, func() { placed(t, s, fair, 0) })
 		if last := place(); !last.Since.Equal(first.Since) || last.Asked.Sub(first.Asked) < quarter || last.ID != fair.Place {
-			t.Errorf("it was %+v and is %+v", first, last)
+			t.Errorf("the place was %+v and is %+v", first, last)
 		}
 		n.changePlaces(t, index, "r", since("c", driver.FairPlaceTTL))
 		if got := waiters(t, s, driver.Filter{Resource: "r"}); !slices.Equal(got, []string{"r heir"}) {
-			t.Errorf("%q wait; a place that nobody asks for has ended", got)
+			t.Errorf("%q wait; an abandoned place should have ended", got)
 		}
 		writes("giving up a place", 1, func() { left(t, s, q) })
 		writes("giving it up again", 0, func() { left(t, s, q) })
@@ -260,7 +260,7 @@ func TestPlacesBesideOldClients(t *testing.T) {
 				t.Errorf("%q wait", got)
 			}
 			if after := n.Must(t, http.MethodGet, "/"+index+"/_doc/r", nil); after["_version"] != before["_version"] {
-				t.Errorf("it was %v and is %v", before, after)
+				t.Errorf("the document was %v and is %v", before, after)
 			}
 		}
 		if !old.acquire("r", time.Hour) {
@@ -279,7 +279,7 @@ func TestPlacesBesideOldClients(t *testing.T) {
 		ask.Released(t, s, ref, 0)
 		placed(t, s, waiting("r", "late"), 1)
 		if !old.acquire("r", time.Hour) {
-			t.Fatal("an old client knows no queue")
+			t.Fatal("an old client was refused because of the queue")
 		}
 		noQueue()
 		ask.Released(t, s, driver.HoldRef{Resource: "r", LockID: "old"}, 0)

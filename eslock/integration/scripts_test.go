@@ -65,7 +65,7 @@ func useOnce(t *testing.T, s driver.Store, name string) error {
 		return err
 	}
 	if _, err := s.Acquire(ctx, ask.Shared(ask.Request(name, "b"), len(name))); !errors.Is(err, driver.ErrHeld) {
-		return fmt.Errorf("another is told %v", err)
+		return fmt.Errorf("acquire by another lock ID: %v", err)
 	}
 	ref := driver.HoldRef{Resource: name, LockID: name, HoldID: q.HoldID, Token: g.Token}
 	for _, renewals := range [][]driver.RenewRequest{

@@ -38,7 +38,7 @@
 //	KeepAlive takes a lock that was lost again, and   a lock that was lost stays lost until the
 //	the program does not learn that others had it     program acquires it
 //	IsAcquired says yes until the very end            it says no TTL/16 earlier, see IsAcquired
-//	Acquire that fails sets Acquired and Expires      they are those of the last lock granted
+//	Acquire that fails sets Acquired and Expires      they describe the last granted lock
 //	a conflict of two requests, even with its own     the server decides again
 //	keep-alive, is "lock held by other client"
 //	an Acquire without an answer leaves a lock        the lock is released, unless its owner has

@@ -110,7 +110,7 @@ func (b *bench) is(l *Lock, acquired, released bool) {
 func (b *bench) refused(err error) {
 	b.t.Helper()
 	if err == nil || err.Error() != "lock held by other client" || !errors.Is(err, driver.ErrHeld) {
-		b.t.Errorf("error %v, want that another client has it", err)
+		b.t.Errorf("error %v, want ErrHeld", err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestAcquireAgain(t *testing.T) {
 		b.refused(b.lock("other").Acquire(t.Context(), time.Second))
 		b.must(l.Acquire(t.Context(), time.Second))
 		if want := time.Now().Add(59 * time.Minute); !l.Expires.Equal(want) {
-			t.Errorf("expires %v, want %v, as the other one has it", l.Expires, want)
+			t.Errorf("expires %v, want %v, like the other Lock", l.Expires, want)
 		}
 		b.must(l.MustRelease())
 		if b.holder() != "" {
@@ -310,7 +310,7 @@ func TestInvalid(t *testing.T) {
 			t.Error("something was sent")
 		}
 		if l := new(Lock); l.IsAcquired() || !l.IsReleased() {
-			t.Error("a Lock that nobody made is held")
+			t.Error("a zero Lock is held")
 		}
 	})
 }
@@ -333,7 +333,7 @@ func TestPrepared(t *testing.T) {
 		}
 		p.ready, p.broken = false, true
 		if err := l.Acquire(t.Context(), time.Hour); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "no room") {
-			t.Errorf("error %v; want why it could not be prepared", err)
+			t.Errorf("error %v; want the reason why it could not be prepared", err)
 		}
 	})
 }
@@ -348,7 +348,7 @@ func TestMayNotLook(t *testing.T) {
 		b.must(l.MustRelease())
 		p.answers = http.StatusUnauthorized
 		if err := l.Acquire(t.Context(), time.Hour); !errors.Is(err, status(p.answers)) || errors.Is(err, driver.ErrUnusable) {
-			t.Errorf("error %v, want the server's", err)
+			t.Errorf("error %v, want that of the server", err)
 		}
 	})
 }

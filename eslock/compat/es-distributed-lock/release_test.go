@@ -25,7 +25,7 @@ func TestRelease(t *testing.T) {
 		b.refused(l.Acquire(t.Context(), time.Second))
 		b.must(l.Release())
 		if b.holder() != "other" {
-			t.Error("released what another has")
+			t.Error("released the lock of another owner")
 		}
 	})
 }
@@ -47,7 +47,7 @@ func TestReleaseOfOthers(t *testing.T) {
 		nothing(t, b.lock("other"))
 		b.must(b.lock("other").Release())
 		if b.holder() != "me" {
-			t.Fatal("released what another has")
+			t.Fatal("released the lock of another owner")
 		}
 		b.must(b.lock("me").MustRelease()) // the program was restarted
 		if b.holder() != "" {
@@ -72,7 +72,7 @@ func TestReleaseOfSuccessor(t *testing.T) {
 			nothing(t, l)
 		}
 		if b.holder() != "me" {
-			t.Error("released what another Lock has")
+			t.Error("released the hold of another Lock")
 		}
 	})
 }
@@ -153,7 +153,7 @@ func TestAcquireWithoutAnswer(t *testing.T) {
 				if err := l.Acquire(t.Context(), time.Hour); err == nil || errors.Is(err, context.Canceled) {
 					t.Errorf("error %v", err)
 				} else if fault.HoldReply != nil && !strings.Contains(err.Error(), "no answer within 10s, the most for a lock of 1h0m0s") {
-					t.Errorf("the error %q does not say whose time was over", err)
+					t.Errorf("the error %q does not name the time limit", err)
 				}
 				if took := time.Since(began); took > attemptTime(time.Hour) {
 					t.Errorf("took %v", took)
@@ -213,14 +213,14 @@ func TestLateRelease(t *testing.T) {
 				l := b.lock("me")
 				giveUp(b, l)
 				if b.holder() != "me" {
-					t.Fatal("it is not there")
+					t.Fatal("the hold does not exist")
 				}
 				b.heal()
 				b.must(l.Acquire(t.Context(), time.Hour))
 				close(arrive)
 				synctest.Wait()
 				if b.holder() != "me" {
-					t.Error("a release that came late ended it")
+					t.Error("a late release ended it")
 				}
 				b.is(l, true, false)
 			})
@@ -266,7 +266,7 @@ func TestGivenIsForgotten(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		if n := len(l.state.givenUp); n > 10 {
-			t.Errorf("%d are remembered", n)
+			t.Errorf("%d released holds are remembered", n)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func TestStartAtOnce(t *testing.T) {
 		}
 		all.Wait()
 		if granted != 1 {
-			t.Errorf("%d have it", granted)
+			t.Errorf("%d hold it", granted)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func (f *fixture) is(l *lock.Lock, acquired, released bool) {
 func (f *fixture) refused(err error) {
 	f.t.Helper()
 	if err == nil || err.Error() != "lock held by other client" {
-		f.t.Errorf("error %v, want that another client holds it", err)
+		f.t.Errorf("error %v, want ErrHeld", err)
 	}
 }
 
@@ -79,7 +79,7 @@ func (f *fixture) eventually(what string, so func() bool) {
 	f.t.Helper()
 	for began := time.Now(); !so(); <-time.After(5 * time.Millisecond) {
 		if time.Since(began) > 30*time.Second {
-			f.t.Fatalf("it takes too long until %s", what)
+			f.t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }

@@ -37,12 +37,12 @@ func TestTakeOverIndex(t *testing.T) {
 			mappings := x.(object)["mappings"].(object)["properties"].(object)
 			owner := mappings["owner"].(object)["fields"].(object)["keyword"].(object)
 			if name != f.index || owner["ignore_above"] != 256.0 || mappings["expires"].(object)["type"] != "date" {
-				t.Errorf("index %s has the mapping %v, not that of the server's own", name, mappings)
+				t.Errorf("index %s has the mapping %v, want the one that the server made", name, mappings)
 			}
 		}
 		// Old programs continue.
 		if err := gone.Acquire(ctx, long); !errors.Is(err, oldeslock.ErrHeld) {
-			t.Errorf("an old program takes what is held: %v", err)
+			t.Errorf("an old program got a held lock: %v", err)
 		}
 		f.must(held.Acquire(ctx, long)) // this extends it
 		f.must(held.MustRelease(ctx))
@@ -108,7 +108,7 @@ func TestOldIDs(t *testing.T) {
 			f.must(old.Acquire(ctx, time.Millisecond)) // the old program may be unable to find and release it
 			f.eventually("it has expired", func() bool { return l.Acquire(ctx, long) == nil })
 			if err := old.Acquire(ctx, long); !errors.Is(err, oldeslock.ErrHeld) {
-				t.Errorf("%q: an old program takes what is held: %v", id, err)
+				t.Errorf("%q: an old program got a held lock: %v", id, err)
 			}
 			f.must(l.MustRelease())
 			f.must(old.Acquire(ctx, time.Millisecond))
