@@ -125,7 +125,7 @@ func TestTooLarge(t *testing.T) {
 			case i != 37 && (r.Err != nil || r.Left < qs[i].TTL-time.Minute || r.Left > qs[i].TTL):
 				t.Errorf("renewal %d: %v, %v", i, r.Left, r.Err)
 			case i == 37 && (r.Err == nil || proxy == isDefinite(r.Err)):
-				t.Errorf("by a proxy %v: one that is too large: %v", proxy, r.Err)
+				t.Errorf("by a proxy %v: an item that is too large: %v", proxy, r.Err)
 			}
 			releases = append(releases, driver.ReleaseRequest{HoldRef: qs[i].HoldRef})
 		}
@@ -240,7 +240,7 @@ func TestOutcomesOfParts(t *testing.T) {
 		nobody := driver.HoldRef{Resource: "0", LockID: "nobody"}
 		rs, err = s.Renew(t.Context(), append([]driver.RenewRequest{{HoldRef: nobody, TTL: time.Hour}}, renewals...))
 		if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
-			t.Errorf("%v: whichever hold of nobody: %+v, %v", c.requests, rs[0], err)
+			t.Errorf("%v: release of a missing hold: %+v, %v", c.requests, rs[0], err)
 		}
 		n, became = 0, nil
 		releases := []driver.ReleaseRequest{{HoldRef: ask(t, store, "forced"), Reason: "stuck"}}
@@ -288,7 +288,7 @@ func TestForcedRelease(t *testing.T) {
 	older.Token = qs[1].Token - 1
 	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: older}})
 	if err != nil || rs[0].Found || rs[0].Err != nil {
-		t.Errorf("release of whichever hold has an older token: %+v, %v", rs, err)
+		t.Errorf("release without a hold ID, with an older token: %+v, %v", rs, err)
 	}
 	rs, err = s.Release(t.Context(), []driver.ReleaseRequest{
 		{HoldRef: qs[0].HoldRef, Reason: "stuck"},
@@ -312,13 +312,13 @@ func TestForcedRelease(t *testing.T) {
 		}
 	}
 	if !errors.Is(rs[5].Err, driver.ErrUnusable) {
-		t.Errorf("of a hold that is shown in part: %v", rs[5].Err)
+		t.Errorf("of a hold that is partly hidden: %v", rs[5].Err)
 	}
 	if got := strings.Join(server.reasons, ", "); got != "stuck, stuck, too" {
 		t.Errorf("reasons: %s", got)
 	}
 	renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: unnamed, TTL: time.Hour}})
 	if err != nil || !errors.Is(renewed[0].Err, driver.ErrLost) {
-		t.Errorf("renewal of what is not there: %+v, %v", renewed, err)
+		t.Errorf("renewal of a missing hold: %+v, %v", renewed, err)
 	}
 }

@@ -106,7 +106,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v; want %q", text, err, says)
 		}
 		if strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: %v, which has a secret", text, err)
+			t.Errorf("%s: %v, which contains a secret", text, err)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestDrainBehindBalancer(t *testing.T) {
 	holds.release()
 	waiting.Wait()
 	c.over.CloseIdleConnections()
-	t.Logf("%d acquires and releases of those who came and went; %d waits were sent away", c.passed.Load(), c.sentAway.Load())
+	t.Logf("%d acquires and releases by callers that come and go; %d waits were sent away", c.passed.Load(), c.sentAway.Load())
 }
 
 // lastAnswers is how long a server may take to answer pending requests after its waits
@@ -216,7 +216,7 @@ func (c *callers) wait(resource string) {
 			sentAway++
 			c.sentAway.Add(1)
 		default:
-			c.Errorf("who waits for %s is refused: %s, after %d times", resource, kind, sentAway)
+			c.Errorf("a waiter for %s is refused: %s, after it was sent away %d times", resource, kind, sentAway)
 			return
 		}
 	}
@@ -236,7 +236,7 @@ func (c *callers) comeAndGo(resource string, over <-chan struct{}) {
 			{wire.ReleasePath, fmt.Sprintf(`{"holds":[{"resource":%q,"holdId":%q}]}`, resource, id)},
 		} {
 			if kind, ok := c.post(q[0], q[1]); !ok || kind != "" {
-				c.Errorf("who comes and goes is refused by %s: %q", q[0], kind)
+				c.Errorf("a caller that comes and goes is refused by %s: %q", q[0], kind)
 				return
 			}
 			c.passed.Add(1)
