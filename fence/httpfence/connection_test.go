@@ -99,7 +99,7 @@ func (o overtaken) fence(t *testing.T) http.Handler {
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		if err := r.Context().Err(); err != nil {
-			t.Errorf("a request begins with: %v", err)
+			t.Errorf("a request begins with an ended context: %v", err)
 		}
 	}, httpfence.Options{
 		Resource: func(r *http.Request) string { return r.URL.Path },
@@ -328,7 +328,7 @@ func TestConnectionAfterPatience(t *testing.T) {
 			<-goOn
 		}
 		if r.Method == http.MethodGet && r.Context().Err() != nil {
-			t.Errorf("a request begins with: %v", context.Cause(r.Context()))
+			t.Errorf("a request begins with an ended context: %v", context.Cause(r.Context()))
 		}
 	}, httpfence.Options{Patience: time.Millisecond})
 	bodies(t, h, func(t *testing.T, server *httptest.Server) {

@@ -19,7 +19,7 @@ import (
 // A service for accounts accepts writes only from the present holder of the account's
 // lock.
 func ExampleHandler() {
-	locks := holdfast.New(memlock.New(nil), nil) // those of the holders, in any store
+	locks := holdfast.New(memlock.New(nil), nil) // the locks of the holders, in any store
 	defer locks.Close()
 	accounts := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)

@@ -82,7 +82,7 @@ func TestOvertakenAfterItsEnd(t *testing.T) {
 		synctest.Wait()
 		close(goOn)
 		if err := <-read; !errors.Is(err, holdfast.ErrStale) {
-			t.Errorf("it may read on: %v", err)
+			t.Errorf("the service can still read: %v", err)
 		}
 		if <-over; w.Code != http.StatusPreconditionFailed {
 			t.Errorf("status %d", w.Code)
