@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// lasting lists prefixes of errors that persist until somebody fixes the cause, each with
+// permanent lists prefixes of errors that persist until somebody fixes the cause, each with
 // its explanation. The request was not applied. Each prefix has one cause, except MOVED:
 // a Cluster sends it also to a client that follows redirections, while slots move.
 //
@@ -20,7 +20,7 @@ import (
 // MISCONF, with the next snapshot that succeeds; and the errors of a server that starts,
 // fails over, or has too many clients: LOADING, READONLY, MASTERDOWN, CLUSTERDOWN,
 // TRYAGAIN, NOREPLICAS, BUSY, "max number of clients reached".
-var lasting = []struct{ prefix, why string }{
+var permanent = []struct{ prefix, why string }{
 	{"NOAUTH", "the server requires a password"},
 	{"WRONGPASS", "the server refuses user or password"},
 	{"invalid password", "the server refuses the password"},
@@ -37,9 +37,9 @@ const (
 	inCluster  = "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"
 )
 
-// passing lists prefixes of errors that may pass by themselves, with what to do
+// transient lists prefixes of errors that may pass by themselves, with what to do
 // otherwise.
-var passing = []struct{ prefix, why string }{
+var transient = []struct{ prefix, why string }{
 	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
 	{"MISCONF", "the server refuses to write, because it cannot save its data: check its disk"},
 }
@@ -62,7 +62,7 @@ func (s *Store) wrap(err error) error {
 		return unusable("this machine does not trust the server's certificate", err)
 	}
 	text := inScript().ReplaceAllString(err.Error(), "")
-	for _, l := range lasting {
+	for _, l := range permanent {
 		if strings.HasPrefix(text, l.prefix) {
 			return unusable(l.why, err)
 		}
@@ -70,7 +70,7 @@ func (s *Store) wrap(err error) error {
 	if s.cluster == nil && strings.HasPrefix(text, "MOVED") {
 		return unusable(inCluster, err)
 	}
-	for _, p := range passing {
+	for _, p := range transient {
 		if strings.HasPrefix(text, p.prefix) {
 			return fmt.Errorf("redis: %s: %w", p.why, err)
 		}

@@ -77,13 +77,13 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*
 		waitReplicas = waitReplicas || s.o.Replicas > 0 && slices.ContainsFunc(r.calls, (*call).grants)
 	}
 	if len(runs) == 1 && !waitReplicas {
-		client.Process(ctx, once{runs[0].cmd}) //nolint:errcheck // the command has the error
+		client.Process(ctx, noRetry{runs[0].cmd}) //nolint:errcheck // the command has the error
 		runs[0].settle()
 		return
 	}
 	pipe := client.Pipeline()
 	for _, r := range runs {
-		pipe.Process(ctx, once{r.cmd}) //nolint:errcheck // nothing is sent yet
+		pipe.Process(ctx, noRetry{r.cmd}) //nolint:errcheck // nothing is sent yet
 	}
 	var wait *redis.Cmd
 	if waitReplicas {
@@ -141,14 +141,14 @@ func (s *Store) command(ctx context.Context, r *run, command, script string) *re
 	return redis.NewCmd(ctx, args...)
 }
 
-// once is a command that go-redis does not send again when a connection breaks. A second
+// noRetry is a command that go-redis does not send again when a connection breaks. A second
 // request could arrive after the clean-up of a caller that has left. It could find that
 // the hold that the first one renewed has ended, or, without a hold ID, change another
 // hold. The Client repeats its requests itself.
-type once struct{ *redis.Cmd }
+type noRetry struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return true }
+func (noRetry) NoRetry() bool { return true }
 
 // settle gives each call its reply. A text in place of a reply is an error.
 func (r *run) settle() {
@@ -178,7 +178,7 @@ func (s *Store) redirect(ctx context.Context, c *call) {
 	s.cluster.ReloadState(ctx)
 	r := &run{calls: []*call{c}}
 	r.cmd = s.command(ctx, r, "EVAL", scriptText())
-	s.cluster.Process(ctx, once{r.cmd}) //nolint:errcheck // the command has the error
+	s.cluster.Process(ctx, noRetry{r.cmd}) //nolint:errcheck // the command has the error
 	r.settle()
 	if s.o.Replicas > 0 && c.granted() {
 		c.err = errors.New("slot moved: replicas were not waited for")

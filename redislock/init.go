@@ -43,7 +43,7 @@ func (s *Store) Init(ctx context.Context) error {
 		if err := s.checkServer(facts); err != nil {
 			return err
 		}
-		durable = durable && facts["aof_enabled"] == "1" && syncs(ctx, server)
+		durable = durable && facts["aof_enabled"] == "1" && syncsWrites(ctx, server)
 	}
 	s.durable.Store(durable)
 	return s.chooseWakeUps(ctx)
@@ -133,9 +133,9 @@ func (s *Store) checkServer(info map[string]string) error {
 	return nil
 }
 
-// syncs reports whether the server answers a write only after it is on disk. It returns
-// false if the user may not read that setting.
-func syncs(ctx context.Context, server redis.UniversalClient) bool {
+// syncsWrites reports whether the server answers a write only after it is on disk. It
+// returns false if the user may not read that setting.
+func syncsWrites(ctx context.Context, server redis.UniversalClient) bool {
 	config, err := within(ctx, func() (map[string]string, error) { return server.ConfigGet(ctx, "appendfsync").Result() })
 	return err == nil && config["appendfsync"] == "always"
 }

@@ -20,9 +20,9 @@ const (
 	// maxSenders is the largest number of senders for a server that does not answer in
 	// time.
 	maxSenders = 64
-	// stuck is how long all senders may be busy without taking calls before add starts
+	// stuckAfter is how long all senders may be busy without taking calls before add starts
 	// another sender.
-	stuck = 20 * time.Millisecond
+	stuckAfter = 20 * time.Millisecond
 	// maxBatch is the largest number of calls in a batch.
 	maxBatch = 500
 	// pollEvery is the time between two polls of the callers' contexts. Replies usually
@@ -139,7 +139,7 @@ func (ps *pipelines) add(by *caller, calls []*call) error {
 		if i > 0 && c.server == calls[i-1].server {
 			continue
 		}
-		if p.senders < senders || p.senders < maxSenders && time.Since(p.taken) > stuck {
+		if p.senders < senders || p.senders < maxSenders && time.Since(p.taken) > stuckAfter {
 			p.senders++
 			p.taken = time.Now()
 			ps.sending.Go(func() { ps.send(c.server, p) })

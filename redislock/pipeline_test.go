@@ -53,7 +53,7 @@ func TestCallersWhoLeave(t *testing.T) {
 		// Enough calls to keep all senders busy with one each.
 		for i := range maxSenders {
 			all.Go(func() { _ = acquire(ctx, fmt.Sprint("early", i)) })
-			time.Sleep(2 * stuck)
+			time.Sleep(2 * stuckAfter)
 		}
 		all.Go(func() {
 			if err := acquire(ctx, "left"); !errors.Is(err, context.Canceled) {

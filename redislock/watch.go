@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// silence is the time without a message after which the watcher sends a PING, and then
+// pingAfter is the time without a message after which the watcher sends a PING, and then
 // the time in which the server must answer.
-const silence = 15 * time.Second
+const pingAfter = 15 * time.Second
 
 // watcher signals releases. It has one connection (in a Cluster one to each server with
 // watched resources) and subscribes to a channel for each watched resource. If anything
@@ -182,7 +182,7 @@ func (s *session) connection(channel string) (*redis.PubSub, error) {
 // sends a PING, because the server may be gone.
 func (s *session) read(pubsub *redis.PubSub) {
 	for asked := false; ; {
-		message, err := pubsub.ReceiveTimeout(s.ctx, silence)
+		message, err := pubsub.ReceiveTimeout(s.ctx, pingAfter)
 		var timeout net.Error
 		switch {
 		case err == nil:
@@ -251,7 +251,7 @@ func (s *Store) probe(ctx context.Context, pubsub *redis.PubSub) error {
 		if err := s.subscribe(ctx, pubsub, s.o.Prefix, on); err != nil {
 			return err
 		}
-		if _, err := pubsub.ReceiveTimeout(ctx, silence); err != nil {
+		if _, err := pubsub.ReceiveTimeout(ctx, pingAfter); err != nil {
 			return err
 		}
 	}
