@@ -13,7 +13,7 @@ import (
 type clockSource struct {
 	wall func() time.Time
 	// boot returns the ID of the current boot, the same for all processes of the host, or
-	// "" if the system has only a wall clock. An ID with the prefix ofContainer is that
+	// "" if the system has only a wall clock. An ID with the prefix containerPrefix is that
 	// of some processes only: other processes of the host may have another ID in the same
 	// boot.
 	boot func() (string, error)
@@ -22,7 +22,7 @@ type clockSource struct {
 	uptime func() time.Duration
 }
 
-const ofContainer = "container "
+const containerPrefix = "container "
 
 // clock is the store's clock. All processes that have the file open must read the same
 // time from it, and its time must not jump.

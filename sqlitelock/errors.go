@@ -23,9 +23,9 @@ var causes = map[int]string{
 	sqlite3.SQLITE_NOTADB:   "is not a SQLite database",
 }
 
-// roomless lists the extended codes for a lack of space, which may pass: on the disk, for
-// SQLite's shared memory, and because of the limit of a file's size.
-var roomless = []int{sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE}
+// noSpaceCodes lists the extended codes for a lack of space, which may pass: on the disk,
+// for SQLite's shared memory, and because of the limit of a file's size.
+var noSpaceCodes = []int{sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE}
 
 // extendedCode returns 0 if the error is not from SQLite.
 func extendedCode(err error) int {
@@ -57,7 +57,7 @@ func (s *store) wrap(err error) error {
 		// Errors with an extended code are temporary.
 		return unusable(s.file.path, "is not as Holdfast made it: a table or a column is missing", err)
 	}
-	if slices.Contains(roomless, extendedCode(err)) {
+	if slices.Contains(noSpaceCodes, extendedCode(err)) {
 		return fmt.Errorf("SQLite file %s could not grow: the disk may be full, or ulimit -f too low: %w", s.file.path, err)
 	}
 	return fmt.Errorf("SQLite file %s: %w", s.file.path, err)

@@ -14,7 +14,7 @@ import (
 // cannot open.
 func home() (string, error) {
 	folder, err := os.UserHomeDir()
-	if err == nil && filepath.IsAbs(folder) && !isOfOther(folder) {
+	if err == nil && filepath.IsAbs(folder) && !ownedByOther(folder) {
 		return folder, nil
 	}
 	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {

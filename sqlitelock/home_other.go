@@ -2,5 +2,5 @@
 
 package sqlitelock
 
-// isOfOther returns false, because this system has no root user.
-func isOfOther(string) bool { return false }
+// ownedByOther returns false, because this system has no root user.
+func ownedByOther(string) bool { return false }

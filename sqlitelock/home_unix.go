@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// isOfOther reports whether this process runs as root and the folder belongs to another
+// ownedByOther reports whether this process runs as root and the folder belongs to another
 // user.
-func isOfOther(folder string) bool {
+func ownedByOther(folder string) bool {
 	if os.Geteuid() != 0 {
 		return false
 	}

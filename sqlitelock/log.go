@@ -8,9 +8,9 @@ import "context"
 // write all the time.
 const maxLog = 4 << 20
 
-// tryAfter is how much the log grows between two tries. It is small, because a try that
+// retryGrowth is how much the log grows between two tries. It is small, because a try that
 // finds a reader in the way costs no more than a read.
-const tryAfter = maxLog / 16
+const retryGrowth = maxLog / 16
 
 // mostLog is the size above which a change that is not urgent waits for the running
 // attempt to restart the log. The log gets that large if the machine is overloaded and
@@ -26,7 +26,7 @@ func (s *store) boundLog() (behind <-chan struct{}) {
 	if size <= maxLog {
 		return nil
 	}
-	if max(size-s.tried, s.tried-size) >= tryAfter && (s.restart == nil || isClosed(s.restart)) {
+	if max(size-s.tried, s.tried-size) >= retryGrowth && (s.restart == nil || isClosed(s.restart)) {
 		done := make(chan struct{})
 		s.tried, s.restart = size, done
 		s.background.Go(func() {

@@ -67,7 +67,7 @@ func TestIsNetworkFS(t *testing.T) {
 func TestBootIDOfContainer(t *testing.T) {
 	const folder = "/proc/sys/kernel/random"
 	host, err := bootIDIn(folder)
-	if err != nil || len(host) != len("8d0a1c1e-0000-0000-0000-000000000000") && !strings.HasPrefix(host, ofContainer) {
+	if err != nil || len(host) != len("8d0a1c1e-0000-0000-0000-000000000000") && !strings.HasPrefix(host, containerPrefix) {
 		t.Errorf("of this machine: %q, %v", host, err)
 	}
 	// A link to another file system has the same effect as a mount.
@@ -75,7 +75,7 @@ func TestBootIDOfContainer(t *testing.T) {
 	if err := os.Symlink(folder+"/boot_id", other+"/boot_id"); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := bootIDIn(other); err != nil || id != ofContainer+strings.TrimPrefix(host, ofContainer) {
+	if id, err := bootIDIn(other); err != nil || id != containerPrefix+strings.TrimPrefix(host, containerPrefix) {
 		t.Errorf("of a container: %q, %v", id, err)
 	}
 	if id, err := bootIDIn(t.TempDir()); err == nil {

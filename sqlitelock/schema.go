@@ -149,6 +149,6 @@ func (s *store) readClock(c *conn) (known, continues bool, err error) {
 	s.clock.atLeast(model.Time(floor) + 1)
 	s.clock.base = model.Time(base)
 	// The ID of a container does not replace another ID: a container has no better one.
-	known = same == 1 || may == 1 && strings.HasPrefix(s.clock.bootID, ofContainer)
+	known = same == 1 || may == 1 && strings.HasPrefix(s.clock.bootID, containerPrefix)
 	return known, may == 1, nil
 }

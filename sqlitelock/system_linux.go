@@ -55,7 +55,7 @@ func bootIDIn(folder string) (string, error) {
 	inFile, _ := identify(file)
 	inDir, _ := identify(dir)
 	if inFile.dev != inDir.dev {
-		text = ofContainer + text
+		text = containerPrefix + text
 	}
 	return text, nil
 }

@@ -70,8 +70,8 @@ func (s *store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	return ch, nil
 }
 
-// goesOn reports whether there are subscribers. If not, the goroutine ends.
-func (w *watcher) goesOn() bool {
+// hasSubscribers reports whether there are subscribers. If not, the goroutine ends.
+func (w *watcher) hasSubscribers() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running = len(w.hub.Resources()) > 0; !w.running {
@@ -137,7 +137,7 @@ func jsonArray(names []string) string {
 // watch looks at the file until there are no subscribers or the store is closed.
 func (s *store) watch() {
 	silent := time.Duration(0) // how long looks have found nothing
-	for wait := minLook; s.pause(s.ctx, wait) == nil && s.watcher.goesOn(); {
+	for wait := minLook; s.pause(s.ctx, wait) == nil && s.watcher.hasSubscribers(); {
 		start := time.Now()
 		switch changed, err := s.poll(); {
 		case err != nil:
