@@ -29,10 +29,10 @@ const (
 	maxBackOff = 8
 	// chunk is the largest number of updates in a request, of some 6 to 8 KB each.
 	chunk = 500
-	// forPrimary is how long a server waits for a missing primary shard.
-	forPrimary = "10s"
-	// toCompile is the same while it compiles the scripts.
-	toCompile = "1s"
+	// primaryTimeout is how long a server waits for a missing primary shard.
+	primaryTimeout = "10s"
+	// compileTimeout is the same while it compiles the scripts.
+	compileTimeout = "1s"
 )
 
 // ask is one request about a document: for a new hold, about the existing hold ref, or,
@@ -177,7 +177,7 @@ func (s *Store) compile(ctx context.Context) {
 		}
 	}
 	params := s.writing()
-	params.Set("timeout", toCompile)
+	params.Set("timeout", compileTimeout)
 	params.Del("wait_for_active_shards")
 	_ = rest.Call(ctx, s.client, http.MethodPost, s.at("_bulk"), params, body.Bytes(), &struct{}{})
 }
@@ -185,7 +185,7 @@ func (s *Store) compile(ctx context.Context) {
 // writing returns the parameters of writes. The name must be an alias, so that the server
 // does not create an index if somebody has deleted it.
 func (s *Store) writing() url.Values {
-	v := url.Values{"require_alias": {"true"}, "timeout": {forPrimary}}
+	v := url.Values{"require_alias": {"true"}, "timeout": {primaryTimeout}}
 	if s.o.WaitForActiveShards != "" {
 		v.Set("wait_for_active_shards", s.o.WaitForActiveShards)
 	}

@@ -70,10 +70,10 @@ func (s *Store) wrap(err error) error {
 	}
 	var e *rest.Error
 	if errors.As(err, &e) {
-		if hint := passing(e); hint != "" {
+		if hint := transient(e); hint != "" {
 			err = fmt.Errorf("%s: %w", hint, err)
 		}
-		return &indexError{s.o.Index, s.lasting(e), err}
+		return &indexError{s.o.Index, s.permanent(e), err}
 	}
 	return &indexError{s.o.Index, "", err}
 }
@@ -88,7 +88,7 @@ func (s *Store) unusable(why string, err error) error {
 	return &indexError{s.o.Index, why, err}
 }
 
-// lasting returns how to fix an error that does not pass by itself, or "".
+// permanent returns how to fix an error that does not pass by itself, or "".
 //
 //	answer                    can also mean                            certain with
 //	401                       the index of the users is not there yet  the text: the client sent no password or key
@@ -101,9 +101,9 @@ func (s *Store) unusable(why string, err error) error {
 //	no index, a closed one    -                                        the type
 //	script, mapping           -                                        type and text
 //	400 at Init               the most shards that a cluster may have  the type
-func (s *Store) lasting(e *rest.Error) string {
+func (s *Store) permanent(e *rest.Error) string {
 	switch {
-	case passing(e) != "":
+	case transient(e) != "":
 		return ""
 	case e.Type == indexClosed, e.Type == blocked && says(e, "index closed"):
 		return "it is closed: open it (POST /" + s.o.Index + "/_open)"
@@ -125,8 +125,9 @@ func (s *Store) lasting(e *rest.Error) string {
 	return ""
 }
 
-// passing returns what to do about an error that may pass by itself, or "". See lasting.
-func passing(e *rest.Error) string {
+// transient returns what to do about an error that may pass by itself, or "". See
+// permanent.
+func transient(e *rest.Error) string {
 	switch {
 	case e.Type == blocked && (says(e, "read-only-allow-delete") || says(e, "/12/")):
 		return "it is read-only, as the server makes it when a disk is nearly full: free space on the disk, and set index.blocks.read_only_allow_delete to null if the server does not"

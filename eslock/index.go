@@ -163,7 +163,7 @@ func (s *Store) create(ctx context.Context) error {
 func (s *Store) take(ctx context.Context, x *index) error {
 	missing, why := x.compare()
 	if why == "" {
-		why = x.misfit()
+		why = x.unfitReason()
 	}
 	if why != "" {
 		return s.unusable(why+": use another index", nil)
@@ -174,10 +174,10 @@ func (s *Store) take(ctx context.Context, x *index) error {
 	case x.name != s.o.Index && !is:
 		return s.unusable(fmt.Sprintf("the locks are in %s, of which %s is no longer an alias: a lock could be granted there and here at the same time. "+
 			"Give that index the alias again, or, while no lock is held, remove its alias %s", x.name, s.o.Index, s.alias), nil)
-	case x.name != s.o.Index && !named.takesAll():
+	case x.name != s.o.Index && !named.acceptsAllWrites():
 		return s.unusable(fmt.Sprintf("the locks are in %s, and writes to the alias %s go elsewhere, or see only a part of it: "+
 			"let it have no filter and no routing, and write to that index; or, while no lock is held, remove its alias %s", x.name, s.o.Index, s.alias), nil)
-	case there && !ours.takesAll():
+	case there && !ours.acceptsAllWrites():
 		return s.unusable(fmt.Sprintf("the alias %s must have no filter and no routing, and take writes", s.alias), nil)
 	}
 	if len(missing) > 0 {
@@ -199,8 +199,8 @@ func (s *Store) take(ctx context.Context, x *index) error {
 	return nil
 }
 
-// takesAll reports whether all writes to the alias go to the index, unchanged.
-func (a alias) takesAll() bool {
+// acceptsAllWrites reports whether all writes to the alias go to the index, unchanged.
+func (a alias) acceptsAllWrites() bool {
 	return len(a.Filter) == 0 && a.Routing == "" && (a.Writes == nil || *a.Writes)
 }
 
@@ -210,8 +210,8 @@ func (x *index) setting(name string) string {
 	return text
 }
 
-// misfit returns why the settings of the index make it unfit for locks, or "".
-func (x *index) misfit() string {
+// unfitReason returns why the settings of the index make it unfit for locks, or "".
+func (x *index) unfitReason() string {
 	if x.DataStream != "" {
 		return "it is the data stream " + x.DataStream + ", whose documents do not change"
 	}

@@ -20,8 +20,8 @@ const (
 	// lately is a time for searches that no node's clock has passed by more than 5 s, the
 	// longest margin.
 	lately = "now-5s"
-	// toClose is the time limit for closing a search.
-	toClose = 5 * time.Second
+	// closeTimeout is the time limit for closing a search.
+	closeTimeout = 5 * time.Second
 	// epoch is the value of expires in a document without holds.
 	epoch = "1970-01-01T00:00:00Z"
 )
@@ -196,7 +196,7 @@ func (s *Store) closeScroll(ctx context.Context, id string) {
 	if id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toClose)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	_ = s.call(ctx, http.MethodDelete, "/_search/scroll", nil, object{"scroll_id": id}, &struct{}{})
 }

@@ -41,7 +41,7 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 // q.Idle.
 func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, error) {
 	seconds := int64((q.Idle + time.Second - 1) / time.Second)
-	params := url.Values{"conflicts": {"proceed"}, "timeout": {forPrimary}}
+	params := url.Values{"conflicts": {"proceed"}, "timeout": {primaryTimeout}}
 	if q.Most > 0 {
 		params.Set("max_docs", strconv.Itoa(q.Most))
 	}

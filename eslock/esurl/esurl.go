@@ -95,7 +95,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		}
 		transport.TLSClientConfig.RootCAs = roots
 	}
-	n := &nodes{urls: t.nodes, apiKey: t.apiKey, transport: transport, rests: make([]time.Time, len(t.nodes))}
+	n := &nodes{urls: t.nodes, apiKey: t.apiKey, transport: transport, coolUntil: make([]time.Time, len(t.nodes))}
 	return &store{eslock.New(n, &t.options), n}, nil
 }
 

@@ -266,7 +266,7 @@ func TestContextEnds(t *testing.T) {
 // A node that failed gets no requests for a while, unless all nodes failed.
 func TestLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &nodes{urls: make([]*url.URL, 3), rests: make([]time.Time, 3)}
+		n := &nodes{urls: make([]*url.URL, 3), coolUntil: make([]time.Time, 3)}
 		turns := func() (all []int) {
 			for range 6 {
 				node, _ := n.next()
@@ -282,12 +282,12 @@ func TestLeftOut(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		want(1, 2, 0, 1, 2, 0)
-		n.leaveOut(1)
+		n.coolDown(1)
 		want(2, 0, 2, 0, 2, 0)
-		n.leaveOut(0)
-		n.leaveOut(2)
+		n.coolDown(0)
+		n.coolDown(2)
 		want(1, 2, 0, 1, 2, 0)
-		time.Sleep(leftOut + time.Second)
+		time.Sleep(cooldown + time.Second)
 		want(1, 2, 0, 1, 2, 0)
 	})
 }

@@ -15,8 +15,8 @@ import (
 
 const (
 	retries = 3
-	// leftOut is how long a failed node gets no requests, while other nodes work.
-	leftOut = 30 * time.Second
+	// cooldown is how long a failed node gets no requests, while other nodes work.
+	cooldown = 30 * time.Second
 	// minLimit is the shortest time limit for a node's answer. Shorter ones do not count.
 	minLimit = time.Second
 	// maxDrained is how much of an unused answer is read, so that its connection can be
@@ -30,9 +30,9 @@ type nodes struct {
 	apiKey    string
 	transport *http.Transport
 
-	mu    sync.Mutex
-	turn  int
-	rests []time.Time // until when each node is left out
+	mu        sync.Mutex
+	turn      int
+	coolUntil []time.Time // until when each node is left out
 }
 
 // Perform implements eslock.Performer. Any request may be sent twice, see package
@@ -49,7 +49,7 @@ func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 			return res, nil
 		}
 		if !errors.Is(err, context.Canceled) { // a cancelled request says nothing about the node
-			n.leaveOut(node)
+			n.coolDown(node)
 		}
 		if try > retries || rest.Pause(req.Context(), 100*time.Millisecond<<try) != nil {
 			return res, err
@@ -69,7 +69,7 @@ func (n *nodes) next() (node int, others bool) {
 	now := time.Now()
 	var fit []int
 	for i := range n.urls {
-		if node := (n.turn + 1 + i) % len(n.urls); now.After(n.rests[node]) {
+		if node := (n.turn + 1 + i) % len(n.urls); now.After(n.coolUntil[node]) {
 			fit = append(fit, node)
 		}
 	}
@@ -80,10 +80,10 @@ func (n *nodes) next() (node int, others bool) {
 	return n.turn, len(fit) > 1
 }
 
-func (n *nodes) leaveOut(node int) {
+func (n *nodes) coolDown(node int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.rests[node] = time.Now().Add(leftOut)
+	n.coolUntil[node] = time.Now().Add(cooldown)
 }
 
 // send sends the request to a node, which must begin to answer within the limit, so that

@@ -20,12 +20,12 @@ type store struct {
 	prepared atomic.Bool // the index was created or checked
 }
 
-// toPrepare is the time limit for creating or checking the index. A node that has just
+// prepareTimeout is the time limit for creating or checking the index. A node that has just
 // started needs longer to compile the scripts than the TTL of a short lock.
-const toPrepare = 10 * time.Second
+const prepareTimeout = 10 * time.Second
 
 func (s *store) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, toPrepare)
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	if i, ok := s.Store.(driver.Initializer); ok {
 		if err := i.Init(ctx); err != nil {
