@@ -89,7 +89,7 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 		}
 		return held
 	case wire.KindAnonymous:
-		if s.token.settling() {
+		if s.token.propagating() {
 			return fmt.Errorf("%s: the server does not know the token: its file has just been changed, so try again: %s", s.target.name, r.Detail)
 		}
 		advice := fmt.Sprintf("give the caller's token in a file, ?token_file=FILE, or in %s", tokenVariable)

@@ -14,9 +14,9 @@ const (
 	// maxBody is the largest number of bytes in the items of a request, unless it has one
 	// item. Servers accept more, but proxies may not.
 	maxBody = 512 << 10
-	// leastShare is the shortest time limit of one of several requests, if ctx does not
+	// minShare is the shortest time limit of one of several requests, if ctx does not
 	// end before.
-	leastShare = time.Second
+	minShare = time.Second
 )
 
 // batch has items of one kind for one path. R is the result of an item.
@@ -86,7 +86,7 @@ func (b *batch[R]) send(ctx context.Context, all int) error {
 // requests.
 func (b *batch[R]) exchange(ctx context.Context, items []item, requests int) (results []R, status int, err error) {
 	if deadline, ok := ctx.Deadline(); ok && requests > 1 {
-		share := max(time.Until(deadline)/time.Duration(requests), leastShare)
+		share := max(time.Until(deadline)/time.Duration(requests), minShare)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, share)
 		defer cancel()

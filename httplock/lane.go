@@ -52,9 +52,9 @@ func (l *lane) reuseTimeout(limit time.Duration) time.Duration {
 	return limit
 }
 
-// took records the duration of a request with an answer, or of one that got none on a new
-// connection.
-func (l *lane) took(d, limit time.Duration, err error) {
+// recordDuration records the duration of a request with an answer, or of one that got
+// none on a new connection.
+func (l *lane) recordDuration(d, limit time.Duration, err error) {
 	switch {
 	case limit == 0, err != nil && d < limit:
 	case d < limit:
@@ -80,7 +80,7 @@ func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build f
 	began := time.Now()
 	res, reused, err := l.try(ctx, l.reuseTimeout(limit), build)
 	if err == nil || !reused {
-		l.took(time.Since(began), limit, err)
+		l.recordDuration(time.Since(began), limit, err)
 		return res, err
 	}
 	l.CloseIdleConnections() // they are probably dead for the same reason
@@ -89,7 +89,7 @@ func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build f
 	}
 	began = time.Now()
 	res, _, err = l.try(ctx, 0, build)
-	l.took(time.Since(began), limit, err)
+	l.recordDuration(time.Since(began), limit, err)
 	if err != nil {
 		// Not wrapped: whatever the error, the first request may have arrived.
 		return nil, fmt.Errorf("sent twice: %v", err)

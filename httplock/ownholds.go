@@ -16,16 +16,16 @@ import (
 // zero value is ready to use.
 type ownHolds struct {
 	mu sync.Mutex
-	// recent are the holds that were acquired or renewed last. When there are mostOwn of
+	// recent are the holds that were acquired or renewed last. When there are keptOwn of
 	// them, they become the earlier holds, and the previous earlier holds are forgotten.
 	recent, earlier map[refKey]driver.HoldRef
 }
 
 type refKey struct{ resource, ref string }
 
-// mostOwn is the smallest number of latest holds that are known. There may be twice as
+// keptOwn is the smallest number of latest holds that are known. There may be twice as
 // many.
-const mostOwn = 10_000
+const keptOwn = 10_000
 
 func keyOf(h driver.HoldRef) refKey { return refKey{h.Resource, wire.RefOf(h.HoldID)} }
 
@@ -43,7 +43,7 @@ func (o *ownHolds) add(h driver.HoldRef) {
 	case known && h.Token == 0:
 		h.Token = old.Token
 	}
-	if o.recent == nil || len(o.recent) >= mostOwn {
+	if o.recent == nil || len(o.recent) >= keptOwn {
 		o.recent, o.earlier = make(map[refKey]driver.HoldRef), o.recent
 	}
 	o.recent[key] = h

@@ -60,8 +60,8 @@ func TestOwnHoldsAreBounded(t *testing.T) {
 	renewed, oldest := holdOf("renewed"), holdOf("oldest")
 	o.add(renewed)
 	o.add(oldest)
-	for i := range 2*mostOwn + 1 {
-		if i == mostOwn+2 {
+	for i := range 2*keptOwn + 1 {
+		if i == keptOwn+2 {
 			o.add(renewed)
 		}
 		o.add(holdOf(strconv.Itoa(i)))
@@ -72,7 +72,7 @@ func TestOwnHoldsAreBounded(t *testing.T) {
 	if got := seen(&o, oldest); !got.HoldID.IsZero() {
 		t.Errorf("the oldest one is %+v", got)
 	}
-	if n := len(o.recent) + len(o.earlier); n > 2*mostOwn {
+	if n := len(o.recent) + len(o.earlier); n > 2*keptOwn {
 		t.Errorf("%d are known", n)
 	}
 }

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// readAgain is how long a token is used before its file is read again. If the file
+	// rereadAfter is how long a token is used before its file is read again. If the file
 	// cannot be read then, as in the middle of a change, the old token stays.
-	readAgain = time.Second
-	// settle is how long a server may take to learn a new token: it reads its own file
+	rereadAfter = time.Second
+	// propagation is how long a server may take to learn a new token: it reads its own file
 	// each second, and there may be several servers.
-	settle = 5 * time.Second
+	propagation = 5 * time.Second
 	// maxToken is the largest number of bytes in a token.
 	maxToken = 4096
 )
@@ -55,9 +55,9 @@ func (t *token) get() string {
 	return value
 }
 
-// settling reports whether the token in the file was changed so recently that the server
+// propagating reports whether the token in the file was changed so recently that the server
 // may know only the old token, or that this store may just have sent the old one.
-func (t *token) settling() bool {
+func (t *token) propagating() bool {
 	if t.file == "" {
 		return false
 	}
@@ -68,14 +68,14 @@ func (t *token) settling() bool {
 	_ = t.readFile()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Since(t.changed) < settle
+	return time.Since(t.changed) < propagation
 }
 
 // present returns the token, and whether the file must be read again.
 func (t *token) present() (value string, old bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.value, t.file != "" && time.Since(t.read) >= readAgain
+	return t.value, t.file != "" && time.Since(t.read) >= rereadAfter
 }
 
 func (t *token) readFile() error {

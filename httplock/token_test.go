@@ -32,7 +32,7 @@ func TestTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := func() string {
-		token.read = token.read.Add(-readAgain)
+		token.read = token.read.Add(-rereadAfter)
 		return token.get()
 	}
 	if got := token.get(); got != "first" {
@@ -133,18 +133,18 @@ func TestTokenIsReplaced(t *testing.T) {
 	known("the store has read its file because it was refused")
 
 	write("newer")
-	s.token.read = s.token.read.Add(-readAgain)
+	s.token.read = s.token.read.Add(-rereadAfter)
 	unknown("the store has read its file, and the server has not")
 	k.knows("newer")
 	known("the server has read its file")
 
 	k.knows("another")
-	s.token.changed = s.token.changed.Add(-settle)
+	s.token.changed = s.token.changed.Add(-propagation)
 	unusable("a while after the change")
 
 	write("recent")
 	again := dial(t, "http://127.0.0.1:1?token_file="+url.QueryEscape(s.token.file), nil)
-	if !again.token.settling() {
+	if !again.token.propagating() {
 		t.Error("a program that starts just after the change does not wait for the server")
 	}
 }
@@ -165,7 +165,7 @@ func TestClientWhileTokenIsReplaced(t *testing.T) {
 			k.knows("new")
 		} else {
 			s.token.mu.Lock()
-			s.token.read = s.token.read.Add(-readAgain)
+			s.token.read = s.token.read.Add(-rereadAfter)
 			s.token.mu.Unlock()
 		}
 		done, before := make(chan error, 1), k.served.Load()

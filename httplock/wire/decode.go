@@ -143,7 +143,7 @@ func (c *checker) object(t reflect.Type, where string) error {
 		member, known := memberOf(t, name)
 		switch {
 		case !known:
-			return fmt.Errorf("%w: %.100q is not a member of %s (%s); %s", driver.ErrInvalid, name, where, c.position(at), instead(t, name))
+			return fmt.Errorf("%w: %.100q is not a member of %s (%s); %s", driver.ErrInvalid, name, where, c.position(at), memberHint(t, name))
 		case slices.Contains(seen, name):
 			return fmt.Errorf("%w: %s has the member %q twice", driver.ErrInvalid, where, name)
 		}
@@ -230,9 +230,9 @@ func nameOf(f reflect.StructField) string {
 	return name
 }
 
-// instead says where a member belongs that the struct lacks, or lists the struct's
+// memberHint says where a member belongs that the struct lacks, or lists the struct's
 // members.
-func instead(t reflect.Type, name string) string {
+func memberHint(t reflect.Type, name string) string {
 	var members []string
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {

@@ -193,9 +193,9 @@ type denied struct{ error }
 
 func (d denied) Unwrap() []error { return []error{d.error, ErrDenied} }
 
-// refuses returns the error of a request that is impossible until somebody changes
+// unusable returns the error of a request that is impossible until somebody changes
 // something.
-func refuses(detail string) error {
+func unusable(detail string) error {
 	return fmt.Errorf("%w: the server refuses: %s", driver.ErrUnusable, detail)
 }
 
@@ -203,7 +203,7 @@ func refuses(detail string) error {
 // lacks a right.
 func (o Outcome) err(detail string) error {
 	if o == Denied {
-		return denied{refuses(detail)}
+		return denied{unusable(detail)}
 	}
 	for _, n := range named {
 		if o != "" && o == n.outcome {
@@ -225,7 +225,7 @@ func (r Refusal) Err() error {
 	case KindTooLarge, KindMediaType:
 		return Invalid.err(r.Detail)
 	case KindAnonymous, KindMisdirected, KindUnusable:
-		return refuses(r.Detail)
+		return unusable(r.Detail)
 	case KindInvalid, KindDenied, KindDamaged, KindUnsupported: // items may have these outcomes, too
 		return Outcome(kind).err(r.Detail)
 	}
