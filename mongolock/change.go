@@ -28,7 +28,7 @@ func hits(more ...any) bson.D {
 			"ask", op("$arrayElemAt", ask("refs"), op("$indexOfArray", ask("lockIds"), lock("lockId"))),
 			"ours", ours(lock),
 		}, more...)...),
-	), meant())
+	), matchesRef())
 }
 
 // stayingHits returns the stages that find hits that may stay.
@@ -49,8 +49,8 @@ func stayingHits() mongo.Pipeline {
 // hit is a field of the hit that filter and each bind.
 func hit(field string) string { return lock(field) }
 
-// meant says that the ref of the request matches the lock: see driver.HoldRef.
-func meant() bson.D {
+// matchesRef says that the ref of the request matches the lock: see driver.HoldRef.
+func matchesRef() bson.D {
 	return or(
 		and(eq(hit("ask.holdId"), ""), eq(hit("ask.token"), 0)),
 		and(
@@ -173,7 +173,7 @@ func changeHits(changes, exclusive, shared any, pairs ...any) mongo.Pipeline {
 
 // renewal returns the update that renews holds of one resource.
 func (s *Store) renewal(qs []driver.RenewRequest) mongokit.Pipeline {
-	ask := newAsking(len(qs))
+	ask := newRefList(len(qs))
 	for _, q := range qs {
 		ask.add(q.HoldRef, obj("after", mongokit.Millis(q.TTL)))
 	}
@@ -183,7 +183,7 @@ func (s *Store) renewal(qs []driver.RenewRequest) mongokit.Pipeline {
 // ending returns the update that releases holds of one resource and gives up places. See
 // mongokit.OnlyExpired.
 func ending(qs []driver.ReleaseRequest, onlyExpired bool) mongokit.Pipeline {
-	ask := newAsking(len(qs))
+	ask := newRefList(len(qs))
 	var places bson.A
 	later := 0
 	for _, q := range qs {
@@ -204,12 +204,12 @@ func ending(qs []driver.ReleaseRequest, onlyExpired bool) mongokit.Pipeline {
 	return releases[1][later]().Of(append(request, obj("places", places)...))
 }
 
-// asking has the refs of a request, see hits.
-type asking struct{ lockIDs, refs bson.A }
+// refList has the refs of a request, see hits.
+type refList struct{ lockIDs, refs bson.A }
 
-func newAsking(n int) asking { return asking{make(bson.A, 0, n), make(bson.A, 0, n)} }
+func newRefList(n int) refList { return refList{make(bson.A, 0, n), make(bson.A, 0, n)} }
 
-func (a *asking) add(ref driver.HoldRef, more bson.D) {
+func (a *refList) add(ref driver.HoldRef, more bson.D) {
 	a.lockIDs = append(a.lockIDs, ref.LockID)
 	a.refs = append(a.refs, append(obj("holdId", ref.HoldID.String(), "token", int64(ref.Token)), more...))
 }

@@ -70,13 +70,13 @@ type target struct {
 	database, collection string
 	layout               mongokit.Layout // zero: the layout of this package
 	timeout              time.Duration   // of the layout; 0: its default
-	said                 *url.URL        // the URL, whose secrets no error may repeat
+	source               *url.URL        // the URL, whose secrets no error may repeat
 }
 
 // refused returns the error for a URL that the driver does not accept. A failure of the
 // DNS may be temporary, so it is not driver.ErrInvalid.
 func (t target) refused(err error) error {
-	text := storeurl.Hide(err.Error(), t.said)
+	text := storeurl.Hide(err.Error(), t.source)
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return fmt.Errorf("mongodb URL: %s", text)
@@ -106,7 +106,7 @@ func parseURL(u *url.URL) (t target, err error) {
 		}
 		t.collection = named[0]
 	}
-	t.said = u
+	t.source = u
 	ours := []string{"collection"}
 	if values.Has("layout") {
 		var known bool

@@ -85,28 +85,28 @@ func (c *Collection) Wrap(err error) error {
 	}
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, "server selection error: "):
-		err = unreached{err}
+		err = noPrimary{err}
 	case RefusesLogin(err):
 		return fmt.Errorf("MongoDB collection %s: the server refuses user or password, or cannot look them up for now: %w", c.FullName(), err)
 	}
 	return fmt.Errorf("MongoDB collection %s: %w", c.FullName(), err)
 }
 
-// unreached means that no primary was found in time. Its text has the state of each
+// noPrimary means that no primary was found in time. Its text has the state of each
 // server.
-type unreached struct{ error }
+type noPrimary struct{ error }
 
-func (u unreached) Unwrap() error { return u.error }
+func (u noPrimary) Unwrap() error { return u.error }
 
-// aServer matches what the driver's error says about a server. Its types are in
+// serverState matches what the driver's error says about a server. Its types are in
 // packages that the driver declares unstable.
-var aServer = sync.OnceValue(func() *regexp.Regexp {
+var serverState = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\{ Addr: (\S+), Type: (\w+)(?:, Tag sets: .*?)?(?:, Average RTT: \d+)?(?:, Last error: (.*?))? \}, `)
 })
 
-func (u unreached) Error() string {
+func (u noPrimary) Error() string {
 	var servers []string
-	for _, s := range aServer().FindAllStringSubmatch(u.error.Error(), -1) {
+	for _, s := range serverState().FindAllStringSubmatch(u.error.Error(), -1) {
 		switch addr, kind, lastError := s[1], s[2], s[3]; {
 		case lastError != "":
 			servers = append(servers, addr+": "+lastError)

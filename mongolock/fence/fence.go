@@ -106,7 +106,7 @@ func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.alone(ctx); err != nil {
+	if err := d.checkSingle(ctx); err != nil {
 		return nil, err
 	}
 	for range tries {
@@ -186,8 +186,8 @@ func named(coll *mongo.Collection, filter any, opts []options.Lister[options.Upd
 	return t, nil
 }
 
-// alone refuses a filter that matches several documents.
-func (t *target) alone(ctx context.Context) error {
+// checkSingle refuses a filter that matches several documents.
+func (t *target) checkSingle(ctx context.Context) error {
 	if t.hasID {
 		return nil
 	}

@@ -32,7 +32,7 @@ func fencedUpdate(update any, token uint64) (any, error) {
 		if !strings.HasPrefix(o.Key, "$") {
 			return nil, invalid("the update must consist of operators such as $set")
 		}
-		if err := leavesField(o); err != nil {
+		if err := checkOperator(o); err != nil {
 			return nil, err
 		}
 	}
@@ -57,9 +57,9 @@ func registering(operators, register bson.D) (bson.D, error) {
 	return nil, invalid("the update has $max and $set: write the fields of one of them as a bson.D or a map, because the token goes there")
 }
 
-// leavesField refuses an operator that names the token's field, as far as it can read the
+// checkOperator refuses an operator that names the token's field, as far as it can read the
 // operator. The server refuses the others, because two operators on one field conflict.
-func leavesField(o bson.E) error {
+func checkOperator(o bson.E) error {
 	fields, ok := fieldsOf(o.Value)
 	if !ok {
 		raw, err := inspected(o.Value)
@@ -82,16 +82,16 @@ func leavesField(o bson.E) error {
 	return nil
 }
 
-// inspecting is a registry for this package alone. On the first use of a type, the driver
-// stores in a registry how to encode it. Encoding a caller's type with a shared registry
-// could change how other code encodes it.
-var inspecting = bson.NewRegistry()
+// inspectRegistry is a registry for this package alone. On the first use of a type, the
+// driver stores in a registry how to encode it. Encoding a caller's type with a shared
+// registry could change how other code encodes it.
+var inspectRegistry = bson.NewRegistry()
 
 // inspected encodes a copy of the caller's value to look into it. The copy is not sent.
 func inspected(v any) (bson.Raw, error) {
 	var b bytes.Buffer
 	e := bson.NewEncoder(bson.NewDocumentWriter(&b))
-	e.SetRegistry(inspecting)
+	e.SetRegistry(inspectRegistry)
 	err := e.Encode(v)
 	return b.Bytes(), err
 }

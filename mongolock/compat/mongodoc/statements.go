@@ -102,8 +102,8 @@ func (l *layout) grant() mongo.Pipeline {
 	)))...)
 }
 
-// meant says that the ref of the request matches the hold: see driver.HoldRef.
-var meant = and(tmp("held"), eq(tmp("lockId"), ask("lockId")), or(
+// matchesRef says that the ref of the request matches the hold: see driver.HoldRef.
+var matchesRef = and(tmp("held"), eq(tmp("lockId"), ask("lockId")), or(
 	and(eq(ask("holdId"), ""), eq(ask("token"), 0)),
 	and(
 		ne(tmp("holdId"), ""),
@@ -131,7 +131,7 @@ func (l *layout) extend() mongo.Pipeline {
 			tmp("end"), tmp("asked"),
 		)),
 		set("newUntil", add(tmp("newEnd"), tmp("delay"))),
-		set("changes", and(tmp("sound"), meant, tmp("live"), not(tmp("released"))), "show", l.held),
+		set("changes", and(tmp("sound"), matchesRef, tmp("live"), not(tmp("released"))), "show", l.held),
 	}, l.change(tmp("show"), l.rewritten("renewedAt", tmp("now")))...)
 }
 
@@ -141,7 +141,7 @@ func (l *layout) end() mongo.Pipeline {
 		set("asked", add(tmp("now"), ask("after")), "newLockId", tmp("lockId")),
 		set("newEnd", cond(or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked"))), tmp("asked"), tmp("end"))),
 		set("newUntil", tmp("newEnd"), "goes", or(eq(ask("after"), 0), not(tmp("live")))),
-		set("changes", and(tmp("sound"), meant), "show", l.held, "freed", l.free),
+		set("changes", and(tmp("sound"), matchesRef), "show", l.held, "freed", l.free),
 	}, l.change(
 		cond(tmp("goes"), tmp("freed"), tmp("show")),
 		cond(tmp("goes"), nobody, l.rewritten("released", true)),
