@@ -181,16 +181,16 @@ func (s *session) connection(channel string) (*redis.PubSub, error) {
 // read signals the messages of a connection until it fails. If none comes for a while, it
 // sends a PING, because the server may be gone.
 func (s *session) read(pubsub *redis.PubSub) {
-	for asked := false; ; {
+	for pinged := false; ; {
 		message, err := pubsub.ReceiveTimeout(s.ctx, pingAfter)
 		var timeout net.Error
 		switch {
 		case err == nil:
-			asked = false
+			pinged = false
 			s.receive(message)
 			continue
-		case errors.As(err, &timeout) && timeout.Timeout() && !asked:
-			asked = true
+		case errors.As(err, &timeout) && timeout.Timeout() && !pinged:
+			pinged = true
 			err = pubsub.Ping(s.ctx)
 		}
 		if err != nil {
