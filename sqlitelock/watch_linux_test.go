@@ -60,7 +60,7 @@ func TestWatchRestsAgain(t *testing.T) {
 		await(t, rests, "rest")
 		mustRelease(t, other, mustAcquire(t, other, "another", "a", time.Hour))
 	}
-	await(t, rests, "rest after strange changes")
+	await(t, rests, "rest after irrelevant changes")
 	mustRelease(t, other, ref)
 	await(t, signals, "release")
 }
@@ -99,10 +99,10 @@ func TestWatchWithoutHints(t *testing.T) {
 	ref := mustAcquire(t, other, "r", "a", time.Hour)
 	signals, _ := watch(t, s, "r")
 	_, _ = watch(t, told, "r")
-	await(t, rests, "rest of one that has hints") // the silence is long enough for a watcher with reports to rest
+	await(t, rests, "rest of a watcher with hints") // the silence is long enough for a watcher with reports to rest
 	mustRelease(t, other, ref)
 	await(t, signals, "release")
 	if rested.Load() {
-		t.Error("it waited for hints")
+		t.Error("the watcher rested without hints")
 	}
 }
