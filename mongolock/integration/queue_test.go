@@ -255,7 +255,7 @@ func TestOldClientsAndQueue(t *testing.T) {
 }
 
 // Invalid places do not count. The next request that changes the queue drops them.
-func TestNoPlaces(t *testing.T) {
+func TestInvalidPlaces(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
 	soon, now := bson.NewDateTimeFromTime(time.Now().Add(time.Hour)), bson.NewDateTimeFromTime(time.Now())

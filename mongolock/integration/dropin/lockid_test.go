@@ -119,7 +119,7 @@ func TestRenewNotFound(t *testing.T) {
 }
 
 // Renew with 0 ends the locks, as it does in mongo-lock.
-func TestRenewForNothing(t *testing.T) {
+func TestRenewWithZeroTTL(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
 	for _, l := range must[[]lock.LockStatus](t)(f.Renew(t.Context(), "a", 0)) {

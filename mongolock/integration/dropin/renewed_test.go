@@ -34,7 +34,7 @@ func (f *fixture) after(command string, do func(n int)) *lock.Client {
 
 // A lock that a program with mongo-lock renews during Unlock is still a lock of the
 // lockId: it is unlocked and returned, too.
-func TestUnlockWhatWasRenewed(t *testing.T) {
+func TestUnlockAfterOldRenewal(t *testing.T) {
 	for name, take := range map[string]func(*fixture){
 		"exclusive": func(f *fixture) { f.x("r", "a", 100) },
 		"shared":    func(f *fixture) { f.s("r", "a", 100, -1) },
@@ -59,7 +59,7 @@ func TestUnlockWhatWasRenewed(t *testing.T) {
 
 // A lock that a program with mongo-lock renews during Renew is still a lock of the
 // lockId, too: it is not reported as missing.
-func TestRenewWhatWasRenewed(t *testing.T) {
+func TestRenewAfterOldRenewal(t *testing.T) {
 	for name, c := range map[string]struct {
 		take  func(*fixture)
 		after string
@@ -92,7 +92,7 @@ func TestRenewWhatWasRenewed(t *testing.T) {
 }
 
 // Purge takes the locks that it saw expired, but not if they were renewed since then.
-func TestPurgeWhatWasRenewed(t *testing.T) {
+func TestPurgeSparesRenewed(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 1)
 	f.pass(2 * time.Second)

@@ -70,7 +70,7 @@ func TestTTLIndexIsNotMade(t *testing.T) {
 	}
 }
 
-func TestIndexesThatWillNotDo(t *testing.T) {
+func TestUnfitIndexes(t *testing.T) {
 	for says, opts := range map[string]*options.IndexOptionsBuilder{
 		"1m0s":                    options.Index().SetExpireAfterSeconds(60),
 		"removes nothing":         options.Index(),
