@@ -26,7 +26,7 @@ func renewals(lockIDs ...string) (qs []driver.RenewRequest) {
 }
 
 // An end may be later than a duration can express: other programs may write any date.
-func TestEndIsFar(t *testing.T) {
+func TestFarEnd(t *testing.T) {
 	s := New(always(200, answered(`"ends":[100000000000000]`)), nil)
 	rs, err := s.Renew(t.Context(), renewals("a"))
 	if err != nil || len(rs) != 1 || rs[0] != (driver.RenewResult{Left: driver.Forever}) {

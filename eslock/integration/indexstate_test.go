@@ -188,7 +188,7 @@ func TestIndexDeleted(t *testing.T) {
 
 // The holders of locks in the index notice the deletion: at the latest at the end of the
 // locks, or at the first renewal after another client has created the index again.
-func TestHolderOfWhatIsDeleted(t *testing.T) {
+func TestHolderAfterIndexDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for name, c := range map[string]struct {
 			again bool

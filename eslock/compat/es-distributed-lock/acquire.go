@@ -60,7 +60,7 @@ func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	switch {
 	case errors.As(err, &held):
 		return held // programs compare the text
-	case err == nil && s.hold.over != not:
+	case err == nil && s.hold.over != notOver:
 		err = errors.New("it was released meanwhile")
 	case err == nil && s.safe() == 0:
 		err = fmt.Errorf("the answer came when the lock was about to end: %w", holdfast.ErrTTLTooShort)
@@ -194,7 +194,7 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 	left, err := s.store.renewOne(ctx, ref, ttl)
 	if errors.Is(err, driver.ErrLost) && !ref.HoldID.IsZero() {
 		old := driver.HoldRef{Resource: ref.Resource, LockID: ref.LockID}
-		switch own, found, listErr := s.store.of(ctx, old); {
+		switch own, found, listErr := s.store.ownHold(ctx, old); {
 		case listErr != nil:
 			err = listErr // that may have happened: try again
 		case found && own.Ref() == old:
@@ -205,7 +205,7 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch mine := h == s.hold; {
-	case mine && s.safe() == 0: // or it was released since
+	case mine && s.safe() == 0: // too late, or it was released since
 		return driver.ErrLost
 	case mine && errors.Is(err, driver.ErrLost):
 		h.finish(lost)

@@ -59,7 +59,7 @@ func (l *Lock) start(ctx context.Context, before time.Duration) (expired time.Du
 	l.show()
 	h := s.hold
 	switch {
-	case h == nil || h.over == given || h.over == released:
+	case h == nil || h.over == releasing || h.over == released:
 		return 0, errNotAcquired
 	case before < 0 || before >= h.ttl:
 		return 0, fmt.Errorf("%w: KeepAlive's beforeExpiry (%v) must be smaller than lock's TTL (%v), and not negative", driver.ErrInvalid, before, h.ttl)

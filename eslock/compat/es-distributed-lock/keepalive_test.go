@@ -34,12 +34,12 @@ func TestKeepAlive(t *testing.T) {
 		if n := b.Calls(drivertest.Renew); n != 10 {
 			t.Errorf("extended %d times in 110 s", n)
 		}
-		t.Log("it ends with its ctx, and another may follow")
+		t.Log("a keep-alive ends with its ctx, and another may follow")
 		cancel()
 		b.must(l.KeepAlive(t.Context(), time.Second))
 		time.Sleep(time.Minute)
 		b.is(l, true, false)
-		t.Log("it ends with Release")
+		t.Log("a keep-alive ends with Release")
 		b.must(l.MustRelease())
 		n := b.Calls(drivertest.Renew)
 		time.Sleep(time.Minute)
@@ -128,7 +128,7 @@ func TestKeepAliveFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				if fault.HoldReply != nil {
-					fault.HoldReply = make(chan struct{}) // of the bubble's
+					fault.HoldReply = make(chan struct{}) // made inside the bubble
 				}
 				l, other := b.acquired("me", 16*time.Second), b.lock("other")
 				b.must(l.KeepAlive(t.Context(), 6*time.Second))

@@ -68,17 +68,17 @@ type hold struct {
 type over uint8
 
 const (
-	not      over = iota
-	lost          // the store no longer has it
-	given         // released; the store has not confirmed it yet
-	released      // released; the store has confirmed it
+	notOver   over = iota
+	lost           // the store no longer has it
+	releasing      // released; the store has not confirmed it yet
+	released       // released; the store has confirmed it
 )
 
 // safe is how long the hold certainly still exists: it counts as lost before its end, by
 // the same margin as in holdfast.Client. state.mu is held.
 func (s *state) safe() time.Duration {
 	h := s.hold
-	if h == nil || h.over != not {
+	if h == nil || h.over != notOver {
 		return 0
 	}
 	return max(h.end-driver.DefaultMargin(h.ttl)-s.clock(), 0)

@@ -228,7 +228,7 @@ func TestAcquireIsBounded(t *testing.T) {
 
 // A Client of Holdfast with the same lock ID, but with a shared hold or one that is
 // released later, excludes the Lock like any other.
-func TestNotOnesOwn(t *testing.T) {
+func TestOtherHoldsUnderOwnName(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		c := holdfast.New(b, nil)
 		defer c.Close()
@@ -340,7 +340,7 @@ func TestPrepared(t *testing.T) {
 
 // A user without the right to look at the index can still lock, with the error texts of
 // any server. Errors with another cause may be over when Acquire is called again.
-func TestMayNotLook(t *testing.T) {
+func TestWithoutRightToLook(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		p := &unprepared{Store: b, ready: true, answers: http.StatusForbidden}
 		l := newLock(&store{Store: p}, "r")

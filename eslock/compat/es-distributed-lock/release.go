@@ -84,9 +84,9 @@ func (s *state) stop() (safe bool) {
 	if s.keepAlive != nil {
 		s.keepAlive.stop()
 	}
-	if h := s.hold; h != nil && h.over == not {
+	if h := s.hold; h != nil && h.over == notOver {
 		s.giveUp(h.ref.HoldID)
-		h.finish(given)
+		h.finish(releasing)
 	}
 	return safe
 }
@@ -124,10 +124,10 @@ func (s *state) releaseOwner(owner driver.HoldRef) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	began := time.Now()
-	h, found, err := s.store.of(ctx, owner)
+	h, found, err := s.store.ownHold(ctx, owner)
 	if errors.Is(err, driver.ErrUnusable) {
 		if err = s.store.prepare(ctx); err == nil {
-			h, found, err = s.store.of(ctx, owner)
+			h, found, err = s.store.ownHold(ctx, owner)
 		}
 	}
 	if !found || err != nil {

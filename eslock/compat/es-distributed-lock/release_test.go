@@ -145,7 +145,7 @@ func TestAcquireWithoutAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				if fault.HoldReply != nil {
-					fault.HoldReply = make(chan struct{}) // of the bubble's
+					fault.HoldReply = make(chan struct{}) // made inside the bubble
 				}
 				b.on(drivertest.Acquire, fault, 1)
 				l := b.lock("me")
@@ -257,7 +257,7 @@ func TestJoinedIsNotGivenBack(t *testing.T) {
 }
 
 // After a long time, a hold that was given up is forgotten.
-func TestGivenIsForgotten(t *testing.T) {
+func TestGivenUpIsForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.lock("me")
 		for range 100 {

@@ -59,8 +59,8 @@ func (s *store) releaseOne(ctx context.Context, q driver.ReleaseRequest) (found 
 	return results[0].Found, results[0].Err
 }
 
-// of returns the owner's hold if it is exclusive.
-func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, found bool, err error) {
+// ownHold returns the owner's hold if it is exclusive.
+func (s *store) ownHold(ctx context.Context, owner driver.HoldRef) (h driver.Status, found bool, err error) {
 	for h, err := range s.List(ctx, driver.Filter{Resource: owner.Resource, LockID: owner.LockID}) {
 		if err != nil || h.Mode == driver.Exclusive {
 			return h, err == nil, err
