@@ -136,7 +136,7 @@ func isDefinite(err error) bool {
 }
 
 // An answer from somebody else, or an incomplete one, has no outcome.
-func TestStrangeAnswers(t *testing.T) {
+func TestUnexpectedAnswers(t *testing.T) {
 	held := wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second})
 	held.HoldID = request.HoldID
 	ofNobody := wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second})
@@ -205,8 +205,8 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
-// Strange answers that only one call can get.
-func TestStrangeAnswersToOne(t *testing.T) {
+// Unexpected answers that only one call can get.
+func TestUnexpectedAnswersToOneCall(t *testing.T) {
 	granted := wire.GrantOf(request, grant)
 	changed := func(change func(*wire.Grant)) reply { g := granted; change(&g); return ours(g) }
 	negative, other := wire.Millis(-7), driver.HoldID{2}
