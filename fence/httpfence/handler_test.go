@@ -96,7 +96,7 @@ func TestRefusal(t *testing.T) {
 }
 
 // Nobody is told the newest token, because he could send it.
-func TestNewestIsNotTold(t *testing.T) {
+func TestNewestIsHidden(t *testing.T) {
 	h := handler(t, func(http.ResponseWriter, *http.Request) {}, httpfence.Options{})
 	has(t, ask(h, "GET", "/", "987654321"), http.StatusOK, "")
 	resp := ask(h, "GET", "/", "5")

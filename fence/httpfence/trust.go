@@ -19,8 +19,8 @@ const heldTimeout = 5 * time.Second
 
 // Held is an Options.Trust that accepts a token if an exclusive hold with that token is
 // live in the Client's store. Otherwise its error is holdfast.ErrStale: the hold has
-// ended, or never existed. It returns another error if the store does not answer within 5
-// s. It reads the holds of the resource once for each new token.
+// ended, or never existed. It returns another error if the store does not answer within
+// 5 s. It reads the holds of the resource once for each new token.
 //
 // If the Client uses a server (package httplock), it needs the right to force on the
 // resources, because other callers do not see tokens. Without it, the error is
