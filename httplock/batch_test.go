@@ -240,7 +240,7 @@ func TestOutcomesOfParts(t *testing.T) {
 		nobody := driver.HoldRef{Resource: "0", LockID: "nobody"}
 		rs, err = s.Renew(t.Context(), append([]driver.RenewRequest{{HoldRef: nobody, TTL: time.Hour}}, renewals...))
 		if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
-			t.Errorf("%v: release of a missing hold: %+v, %v", c.requests, rs[0], err)
+			t.Errorf("%v: renewal of a missing hold: %+v, %v", c.requests, rs[0], err)
 		}
 		n, became = 0, nil
 		releases := []driver.ReleaseRequest{{HoldRef: ask(t, store, "forced"), Reason: "stuck"}}
@@ -312,7 +312,7 @@ func TestForcedRelease(t *testing.T) {
 		}
 	}
 	if !errors.Is(rs[5].Err, driver.ErrUnusable) {
-		t.Errorf("of a hold that is partly hidden: %v", rs[5].Err)
+		t.Errorf("release of a hold that is partly hidden: %v", rs[5].Err)
 	}
 	if got := strings.Join(server.reasons, ", "); got != "stuck, stuck, too" {
 		t.Errorf("reasons: %s", got)

@@ -16,28 +16,28 @@ import (
 //
 // and the fields that Holdfast adds, which mongo-lock leaves alone or drops:
 //
-//	  fence:   the last token granted
+//	  fence:   the last granted token
 //	  touched: when Holdfast last changed the document, in µs; rises with every change
-//	  freed:   touched, of the last change after which a waiter may be granted the resource
-//	  waiters: the queue, if somebody waits
+//	  freed:   the touched of the last change after which a waiter may be granted the resource
+//	  waiters: the queue, if there are waiters
 //
 //	and in each lock
 //	  holdId, token
-//	  limit:         of a shared hold: how many there may be, 0 for any number; null if it is not known
+//	  limit:         of a shared hold: the largest number of holds, 0 for any number; null if unknown
 //	  end:           when the hold ends, null for never
 //	  takeoverDelay: in ms
 //	  released:      true after a release with a delay
-//	  blocksUntil:   what Holdfast wrote as expiresAt
+//	  blocksUntil:   the expiresAt that Holdfast wrote
 //
-// and in each of waiters, in the order in which they came
+// and in each of waiters, in the order in which the waiters came
 //
 //	placeId, lockId, owner, host
 //	mode:   "exclusive" or "shared"
-//	limit:  of a shared request, as that of a hold; null if it is not known
+//	limit:  of a shared request, as for a hold
 //	fair:   later requests wait for it
 //	since:  when the waiter came
 //	asked:  when it last asked for its place
-//	until:  when that is given up unless it asks again
+//	until:  when the place ends unless the waiter asks again
 //
 // expiresAt is when the lock stops blocking: the end plus the takeover delay, unless
 // it was released. An old client writes expiresAt and none of the fields above. So

@@ -93,7 +93,7 @@ func placeOf(q *driver.AcquireRequest) bson.D {
 	)
 }
 
-// limitOf is the limit that the place of the request keeps, or null.
+// limitOf is the limit of the request that its hold or its place keeps, or null.
 func limitOf(q *driver.AcquireRequest) any {
 	if q.Mode == driver.Shared && q.Limit != driver.LimitUnknown {
 		return int64(q.Limit)

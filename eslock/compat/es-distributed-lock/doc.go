@@ -15,7 +15,7 @@
 //	NewLock        sends nothing; the owner is a random UUID, one for the process
 //	WithOwner      returns the same Lock
 //	Acquire        does not wait: "lock held by other client"; the same owner, in
-//	               whatever program, extends the lock
+//	               any program, extends the lock
 //	KeepAlive      returns at once; runs until its ctx ends or Release is called; an
 //	               error before Acquire, or with a time that is not below the TTL;
 //	               a second call does nothing; a lock that has expired is acquired
@@ -25,7 +25,7 @@
 //	MustRelease    an error if there was nothing to release
 //	a Lock         can be acquired again after Release
 //	fields         ID, Owner, Acquired and Expires, and their JSON
-//	index          is made by the first use if it is missing
+//	index          the first use creates it if it is missing
 //
 // These defects are fixed:
 //
@@ -33,11 +33,11 @@
 //	-------------------                               ------------
 //	the client's clock decides                        the server's clock decides
 //	KeepAlive ignores that the lock could not be      it retries in time; if that fails,
-//	extended, and IsAcquired still says yes           IsAcquired turns false before others can have
+//	extended, and IsAcquired stays true               IsAcquired turns false before others can have
 //	                                                  the lock, and stays so until Acquire
 //	KeepAlive takes a lock that was lost again, and   a lock that was lost stays lost until the
 //	the program does not learn that others had it     program acquires it
-//	IsAcquired says yes until the very end            it says no TTL/16 earlier, see IsAcquired
+//	IsAcquired is true until the very end             it turns false TTL/16 earlier, see IsAcquired
 //	Acquire that fails sets Acquired and Expires      they describe the last granted lock
 //	a conflict of two requests, even with its own     the server decides again
 //	keep-alive, is "lock held by other client"
