@@ -16,7 +16,7 @@ import (
 
 // FlagOptions are the optional settings of NewFlag. The zero value has the defaults.
 type FlagOptions struct {
-	// Timeout is the age of lockedAt from which on old programs take over a locked
+	// Timeout is the age of lockedAt after which old programs take over a locked
 	// resource: whole milliseconds, at most 2^31-1 s. It must be the same in all
 	// programs. Default: DefaultTimeout.
 	Timeout time.Duration

@@ -47,8 +47,8 @@ type layout struct {
 	lockID string
 	// removes means that a release deletes the document.
 	removes bool
-	// keeps means that no document is ever deleted, because old programs do not create
-	// documents.
+	// keeps means that a sweep deletes no idle documents: old programs need them and do
+	// not create them, or a document exists only while it is held.
 	keeps bool
 
 	// Expressions on a document: whether its fields are sound, whether they show a

@@ -13,8 +13,8 @@ import (
 )
 
 // Sweep implements driver.Store. It also drops expired holds of old programs. In NewTTL's
-// layout it deletes the document with the hold. In NewFlag's it deletes no documents,
-// because old programs do not create them.
+// layout it deletes the document with the hold, in NewValue's it deletes idle documents.
+// In NewFlag's it deletes none, because old programs do not create them.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
 	st, err := s.begin(ctx)
 	if err != nil {
