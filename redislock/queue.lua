@@ -2,8 +2,8 @@
 local NOBODY = string.rep('0', 24) -- the ID of no place, and of no hold
 
 -- Returns the places that a request with this place must not overtake (the fair ones
--- before its own), and the index of its own. A place for another mode or limit is not its
--- own: the request starts at the end.
+-- before its own), and the index of its own. A place with another mode, limit or fairness
+-- is not its own: the request starts at the end.
 local function ahead_of(r, mine)
   local ahead = {}
   for i, p in ipairs(r.places) do

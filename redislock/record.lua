@@ -21,7 +21,7 @@
 --
 --   I expires token          idle: nobody holds the resource
 --   F expires token hold     fresh: one exclusive hold as it was granted
---   M record [places]        any holds, and who waits, in MessagePack
+--   M record [places]        any holds, and the places of waiters, in MessagePack
 --
 -- Token is the last granted one. Expires is when the key expires, in microseconds since
 -- 1970; 2^53 means never. A hold is
