@@ -43,7 +43,7 @@ type Options struct {
 
 const defaultPatience = 5 * time.Second
 
-// Handler lets requests through to a service unless their tokens are stale or missing.
+// Handler lets a request through to a service only if its token is not stale.
 type Handler struct {
 	next http.Handler
 	opts Options
