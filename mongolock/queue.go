@@ -31,7 +31,8 @@ func livePlaces(now any) bson.D {
 }
 
 // ownPlace is the index of the request's place among the live ones, -1 if it has none. A
-// place for another mode or limit is not its own: the request starts at the end.
+// place with another mode, limit or fairness is not its own: the request starts at the
+// end.
 func ownPlace(live any, own func(field string) any) bson.D {
 	return op("$indexOfArray", each(live, and(
 		eq(lock("placeId"), own("placeId")), eq(lock("mode"), own("mode")),
