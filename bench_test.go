@@ -33,3 +33,23 @@ func BenchmarkCancelPair(b *testing.B) {
 		cancel(nil)
 	}
 }
+
+// The allocations of Lock and Unlock without contention, in memory.
+func TestAllocations(t *testing.T) {
+	const most = 15
+	c := newClient(t, memlock.New(nil), nil)
+	ctx := context.Background() // t.Context can be cancelled, which costs allocations
+	got := testing.AllocsPerRun(1000, func() {
+		h, err := c.Lock(ctx, "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > most {
+		t.Errorf("Lock and Unlock make %v allocations, want at most %d", got, most)
+	}
+	t.Logf("Lock and Unlock: %v allocations", got)
+}

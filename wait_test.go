@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -493,4 +494,373 @@ func TestInvitationAsCtxEnds(t *testing.T) {
 			unlock(t, r.hold)
 		})
 	}
+}
+
+// deaf is a store without signals that counts its acquires.
+type deaf struct {
+	driver.Store
+	asked atomic.Int64
+}
+
+func (d *deaf) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	d.asked.Add(1)
+	return d.Store.Acquire(ctx, q)
+}
+
+func (d *deaf) Traits() driver.Traits {
+	t := d.Store.Traits()
+	t.Notifies = false
+	return t
+}
+
+// A store without signals is polled as often as Options.Poll says.
+func TestPoll(t *testing.T) {
+	for poll, want := range map[time.Duration][2]int64{
+		0:                     {15, 45}, // in 10 s, with pauses of 50% to 150%
+		2 * time.Second:       {5, 25},  // which begins with a short one
+		10 * time.Millisecond: {900, 1200},
+		time.Millisecond:      {9000, 12000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &deaf{Store: memlock.New(nil)}
+			holder, waiter := holdfast.New(s, nil), holdfast.New(s, &holdfast.Options{Poll: poll})
+			defer holder.Close()
+			defer waiter.Close()
+			if _, err := holder.TryLock(t.Context(), "r", nil); err != nil {
+				t.Fatal(err)
+			}
+			before := s.asked.Load()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if _, err := waiter.Lock(ctx, "r", nil); !errors.Is(err, holdfast.ErrHeld) {
+				t.Errorf("error %v", err)
+			}
+			if n := s.asked.Load() - before; n < want[0] || n > want[1] {
+				t.Errorf("Poll %v: asked %d times, want %d to %d", poll, n, want[0], want[1])
+			}
+		})
+	}
+}
+
+// In a store without signals the head of the queue gets a lock that was held for long as soon
+// as an unordered waiter does.
+func TestFairPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &deaf{Store: memlock.New(nil)}
+		h := lock(t, newClient(t, s, nil), "r", nil)
+		first := locking(t.Context(), newClient(t, s, nil), "r", fairly("first"))
+		time.Sleep(time.Second)
+		second := locking(t.Context(), newClient(t, s, nil), "r", fairly("second"))
+		time.Sleep(50 * time.Second)
+		freed := time.Now()
+		unlock(t, h)
+		for i, next := range []<-chan result{first, second} {
+			r := <-next
+			if idle := r.at.Sub(freed); idle > time.Duration(i+1)*600*time.Millisecond {
+				t.Errorf("waiter %d: the resource was free for %v", i, idle)
+			}
+			unlock(t, r.hold)
+			freed = r.at
+		}
+	})
+}
+
+// A Watch that ignores its ctx delays nobody: neither beyond the end of the caller's ctx nor
+// beyond the expiry of the hold. While one hangs, no other begins.
+func TestWatchThatIsDeaf(t *testing.T) {
+	deaf := func(t *testing.T) (*memlock.Store, *holdfast.Client, *atomic.Int32) {
+		store, fixed, calls := memlock.New(nil), make(chan struct{}), new(atomic.Int32)
+		c := unswept(watching{store, func(context.Context, string) (<-chan struct{}, error) {
+			calls.Add(1)
+			<-fixed
+			return nil, errors.New("not subscribed")
+		}}, nil)
+		t.Cleanup(func() {
+			_ = c.Close() // it returns that a call of the store is still running
+			close(fixed)
+		})
+		return store, c, calls
+	}
+	inBubble(t, "the ctx ends", func(t *testing.T) {
+		store, c, calls := deaf(t)
+		lock(t, newClient(t, store, nil), "r", nil)
+		for _, wait := range []time.Duration{time.Second, time.Minute, time.Second, time.Minute} {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			began := time.Now()
+			_, err := c.Lock(ctx, "r", nil)
+			mustBeHeld(t, err)
+			if took := time.Since(began); took != wait {
+				t.Errorf("Lock took %v, its ctx ended after %v", took, wait)
+			}
+		}
+		if n := calls.Load(); n != 2 { // the second began before the first was known to hang
+			t.Errorf("%d calls of Watch, want 2", n)
+		}
+	})
+	inBubble(t, "the holder unlocks", func(t *testing.T) {
+		store, c, _ := deaf(t)
+		h := lock(t, newClient(t, store, nil), "r", nil)
+		got := locking(t.Context(), c, "r", nil)
+		time.Sleep(1500 * time.Millisecond) // and not when it takes a place
+		at := time.Now()
+		unlock(t, h)
+		if r := <-got; r.err != nil || r.at.Sub(at) > 4*time.Second {
+			t.Errorf("noticed %v later, error %v", r.at.Sub(at), r.err)
+		}
+	})
+	inBubble(t, "Close", func(t *testing.T) {
+		store, c, _ := deaf(t)
+		lock(t, newClient(t, store, nil), "r", nil)
+		got := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err == nil {
+			t.Error("Close does not return that a call of the store is still running")
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if r := <-got; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+			t.Errorf("the wait ended %v later with %v", r.at.Sub(began), r.err)
+		}
+	})
+}
+
+// Waiters for many resources wake their process at most once a second while nothing happens.
+// A waiter that gets a signal does not wait for that.
+func TestWaitersKeepStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const resources = 200
+		store := memlock.New(nil)
+		holder := newClient(t, store, nil)
+		var mu sync.Mutex
+		moments := make(map[time.Time]int) // the times at which attempts were answered
+		c := newClient(t, store, &holdfast.Options{Trace: &holdfast.Trace{AttemptEnd: func(context.Context, holdfast.AttemptInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			moments[time.Now()]++
+		}}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var holds []*holdfast.Hold
+		var waiting sync.WaitGroup
+		for i := range resources {
+			resource := fmt.Sprint(i)
+			holds = append(holds, lock(t, holder, resource, &holdfast.LockOptions{TTL: time.Hour}))
+			waiting.Go(func() {
+				if h, err := c.Lock(ctx, resource, nil); err == nil {
+					unlock(t, h)
+				}
+			})
+		}
+		synctest.Wait()
+		mu.Lock()
+		clear(moments)
+		mu.Unlock()
+		const silence = 10 * time.Minute
+		time.Sleep(silence)
+		synctest.Wait()
+		mu.Lock()
+		attempts := 0
+		for _, n := range moments {
+			attempts += n
+		}
+		if most := int(silence / time.Second); len(moments) > most {
+			t.Errorf("%d moments in %v, want at most %d", len(moments), silence, most)
+		}
+		if attempts < 10*resources {
+			t.Errorf("%d waiters asked %d times in %v", resources, attempts, silence)
+		}
+		mu.Unlock()
+
+		began := time.Now()
+		next := locking(ctx, c, "0", nil)
+		unlock(t, holds[0])
+		if r := <-next; r.err != nil || !r.at.Equal(began) {
+			t.Errorf("granted %v after the release, error %v", r.at.Sub(began), r.err)
+		} else {
+			unlock(t, r.hold)
+		}
+		cancel()
+		waiting.Wait()
+	})
+}
+
+// nonsense is a store with inconsistent refusals.
+type nonsense struct {
+	driver.Store
+	answer func(*holdfast.HeldError)
+	asked  atomic.Int64
+}
+
+func (s *nonsense) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	s.asked.Add(1)
+	g, err := s.Store.Acquire(ctx, q)
+	var held *holdfast.HeldError
+	if errors.As(err, &held) {
+		s.answer(held)
+	}
+	return g, err
+}
+
+// A third-party store may answer inconsistently. That does not make the Client ask all the
+// time.
+func TestOddRefusals(t *testing.T) {
+	for name, answer := range map[string]func(*holdfast.HeldError){
+		"a negative position": func(e *holdfast.HeldError) { e.Position = -7 },
+		"a large position":    func(e *holdfast.HeldError) { e.Position = int(^uint(0) >> 1) },
+		"nearly for ever":     func(e *holdfast.HeldError) { e.RetryAfter = holdfast.Forever - 1 },
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			h := lock(t, newClient(t, store, nil), "r", nil)
+			s := &nonsense{Store: store, answer: answer}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			_, err := newClient(t, s, nil).Lock(ctx, "r", &holdfast.LockOptions{Fair: true})
+			mustBeHeld(t, err)
+			if n := s.asked.Load(); n > 100 {
+				t.Errorf("%d acquires in 20 s", n)
+			}
+			unlock(t, h)
+		})
+	}
+}
+
+// zeroHint is a store whose RetryAfter is always 0.
+type zeroHint struct{ driver.Store }
+
+func (s zeroHint) Acquire(ctx context.Context, r driver.AcquireRequest) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, r)
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		held.RetryAfter = 0
+	}
+	return g, err
+}
+
+func TestHintOfZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, zeroHint{memlock.New(nil)})
+		c := newClient(t, f, nil)
+		lock(t, c, "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err := c.Lock(ctx, "r", nil)
+		mustBeHeld(t, err)
+		if n := f.Calls(drivertest.Acquire); n > 150 {
+			t.Errorf("%d acquires in 30 s", n)
+		}
+	})
+}
+
+// mustBeUnknown fails unless err says that the wait ended with its ctx, and matches all of
+// what, but not ErrHeld.
+func mustBeUnknown(t *testing.T, err error, what ...error) {
+	t.Helper()
+	if errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("unknown reads as held: %v", err)
+	}
+	for _, want := range append(what, context.DeadlineExceeded) {
+		if !errors.Is(err, want) {
+			t.Errorf("got error %v, want %v in it", err, want)
+		}
+	}
+}
+
+// The error of a wait matches ErrHeld only if the last answer in the queue, to this acquirer
+// or one before it, was a refusal.
+func TestUnknownIsNotHeld(t *testing.T) {
+	hang := func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }
+	lose := func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }
+	for name, test := range map[string]struct {
+		fault func() drivertest.Fault
+		well  int           // acquires before the fault
+		wait  time.Duration // of each acquirer
+		last  []error       // the expected errors of the last attempt
+	}{
+		"nothing heard":                {hang, 0, 5 * time.Second, nil},
+		"no answer":                    {lose, 0, 5 * time.Second, []error{drivertest.ErrFault}},
+		"no answer in time":            {hang, 0, 12 * time.Second, nil},
+		"refused, then no answer":      {lose, 2, 30 * time.Second, []error{drivertest.ErrFault}},
+		"refused, then hangs for long": {hang, 2, 30 * time.Second, nil},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && c.N > test.well {
+					return test.fault()
+				}
+				return drivertest.Fault{}
+			})
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			lock(t, d, "r", nil)
+			ctx, cancel := context.WithTimeout(t.Context(), test.wait)
+			defer cancel()
+			var waits []<-chan result
+			for range 3 {
+				waits = append(waits, locking(ctx, c, "r", nil))
+				synctest.Wait()
+			}
+			for _, w := range waits {
+				mustBeUnknown(t, (<-w).err, test.last...)
+			}
+		})
+	}
+	inBubble(t, "no answer, then refused", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store, on(drivertest.Acquire, lose(), 1, 2, 3))
+		c, d := newClient(t, f, nil), newClient(t, store, &holdfast.Options{Owner: "bob"})
+		lock(t, d, "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		first := locking(ctx, c, "r", nil)
+		synctest.Wait()
+		second := locking(ctx, c, "r", nil)
+		for _, w := range []<-chan result{first, second} {
+			r := <-w
+			if held := heldError(t, r.err); len(held.Holders) != 1 || held.Holders[0].Owner != "bob" {
+				t.Errorf("got %+v", held)
+			}
+			if !errors.Is(r.err, context.DeadlineExceeded) {
+				t.Errorf("got error %v, want that of ctx as well", r.err)
+			}
+		}
+	})
+	inBubble(t, "TryLock", func(t *testing.T) {
+		c := newClient(t, faulty(t, memlock.New(nil), on(drivertest.Acquire, lose())), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Millisecond) // ends in the first or second pause
+		defer cancel()
+		_, err := c.TryLock(ctx, "r", nil)
+		mustBeUnknown(t, err, drivertest.ErrFault)
+	})
+}
+
+// The waiters of a line wait for a silent store together, not one after the other.
+func TestLineGivesUpTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := drivertest.Fault{HoldRequest: make(chan struct{})}
+		c := newClient(t, faulty(t, memlock.New(nil), on(drivertest.Acquire, hang)), nil)
+		began := time.Now()
+		var waits []<-chan result
+		for range 50 {
+			waits = append(waits, locking(t.Context(), c, "r", nil))
+			synctest.Wait()
+		}
+		time.Sleep(20 * time.Second)
+		young := locking(t.Context(), c, "r", nil)
+		for i, w := range waits {
+			r := <-w
+			if r.err == nil || errors.Is(r.err, holdfast.ErrHeld) {
+				t.Fatalf("acquirer %d: %v", i, r.err)
+			}
+			// The first failure comes after the 10 s of an attempt.
+			if took := r.at.Sub(began); took < 40*time.Second || took > 55*time.Second {
+				t.Errorf("acquirer %d gave up after %v, want about 40 s", i, took)
+			}
+		}
+		if r := <-young; r.err == nil || r.at.Sub(began) < 50*time.Second || r.at.Sub(began) > 75*time.Second {
+			t.Errorf("one who came 20 s later gave up after %v: %v", r.at.Sub(began), r.err)
+		}
+	})
 }
