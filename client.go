@@ -268,7 +268,8 @@ const (
 // Close closes the Client. Waiting calls return ErrClosed, the contexts of the holds end with
 // the cause ErrClosed, and Close releases the holds, unless Options.LeaveHolds is set. For up
 // to 3 s it waits for the functions of Do to return, and keeps their holds alive until then.
-// Close takes at most 5 s.
+// After that it releases these too, even if a function still runs: wait for your functions
+// first. Close takes at most 5 s.
 //
 // The error is about a hold that could not be released and lives until it expires, or about
 // something that is still running: a function of Do, a loop over Admin.Holds, or a call of

@@ -34,7 +34,8 @@
 //     than their limit, which is the same for all of them.
 //  2. The holder learns of a loss first: the context of a Hold ends, with the reason as
 //     its cause, before the store can grant the resource to another client, whatever the
-//     network does. A release by force is the exception, by design.
+//     network does. Neither a release by force waits for the holder, nor a store that
+//     loses the lock, as Redis may in a fail-over.
 //  3. The fencing tokens of a resource only rise, across release, expiry, sweep and
 //     restart. Traits.Fencing says how strictly.
 //  4. Every operation can be repeated. A lost reply never leads to a second grant and
@@ -60,7 +61,8 @@
 //   - A store whose replication can lose what it confirmed, or whose clock steps, weakens
 //     the guarantees: see the store's package and [Traits].
 //   - The time that a machine sleeps counts. Linux has a clock that counts it. On other
-//     systems the wall clock replaces it, which can make a holder give up early, never late.
+//     systems the wall clock replaces it, which can make a holder give up early, and late
+//     only if it is set back while the machine sleeps.
 //   - Programs of other libraries that share their locks with Holdfast go by their own
 //     clocks.
 //
@@ -77,6 +79,18 @@
 // TTL and retries until it has an answer. A hold counts as lost a margin before its end in
 // the store (Options.Margin). The Client counts that end from before it sent the request
 // that extended the hold last.
+//
+// # Shutdown
+//
+// End the ctx of the work when the program is to end (signal.NotifyContext), wait for the
+// functions that work, and then call [Client.Close]. A program that ends by os.Exit,
+// log.Fatal or an unhandled signal leaves its locks until their TTLs end.
+//
+// # Tests
+//
+// Package memlock is a store in memory. Clients that are to exclude each other share one
+// memlock.Store: each Open of memory: makes another. [Admin.ForceRelease] shows the code
+// what a loss is: by the holder's own Client at once, by another within a third of the TTL.
 //
 // # Records in the store
 //
