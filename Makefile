@@ -217,7 +217,7 @@ build-bench: ## build the benchmarks without running them
 
 # goreleaser builds the working tree: with changes that are not committed, the binary's version says so.
 packages: $(GORELEASER) $(SBOM) ## build the packages of a release in dist/; ONLY=linux_amd64 builds for one system
-	PATH="$(CURDIR)/$(dir $(SBOM)):$$PATH" $(if $(ONLY),PACKAGES_TRIED_ONLY=true) $(GORELEASER) release --snapshot --clean
+	PATH="$(CURDIR)/$(dir $(SBOM)):$$PATH" $(if $(ONLY),PACKAGES_TRIED_ONLY=true) $(GORELEASER) release --config cmd/holdfast/packaging/goreleaser.yaml --snapshot --clean
 
 packages-check: ## install the packages in empty roots and run them there
 	HOLDFAST_PACKAGES='$(CURDIR)/dist' go -C lab test -count=1 -v $(TESTFLAGS) ./install
