@@ -740,7 +740,7 @@ func TestTakeoverDelayIsCleanedUp(t *testing.T) {
 			store := memlock.New(nil)
 			f := faulty(t, store, outage(&down), on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
 			leave(t, newClient(t, f, nil), &down)
-			time.Sleep(10 * time.Second)
+			time.Sleep(20 * time.Second) // longer than for two TTLs
 			down.Store(false)
 			time.Sleep(time.Minute)
 			mustBeFree(t, store, "r")
