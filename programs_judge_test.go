@@ -329,10 +329,11 @@ func (j *judge) releases(n *node, qs []driver.ReleaseRequest) {
 	}
 }
 
-// mayStay reports whether the hold may stay in the store: its last grant came so late that
-// the Client may have stopped cleaning up, or came just now. j.mu is held.
-func (h *holding) mayStay() bool {
-	return !h.unknown || h.arrived.Sub(h.asked) >= h.ttl || time.Since(h.arrived) <= cleanedWithin ||
+// mayStay reports whether the hold with that token may stay in the store: its caller had it,
+// and its release may have had no answer; or its last grant came so late that the Client may
+// have stopped cleaning up, or came just now. j.mu is held.
+func (h *holding) mayStay(token uint64) bool {
+	return !h.unknown || h.hold != nil && h.token == token || h.arrived.Sub(h.asked) >= h.ttl || time.Since(h.arrived) <= cleanedWithin ||
 		h.attempts == 1 && !h.found.IsZero() && h.arrived.Sub(h.found) > copiesArrive
 }
 

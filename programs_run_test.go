@@ -222,7 +222,7 @@ func (r *run) mustBeClean() {
 	for _, s := range r.list() {
 		r.mu.Lock()
 		h := r.holding(s.HoldID)
-		if !h.mayStay() && !h.node.closing.Load() && !r.jumped.After(h.asked) {
+		if !h.mayStay(s.Token) && !h.node.closing.Load() && !r.jumped.After(h.asked) {
 			r.accuse("orphan: nobody has hold %.6s of %q, which the store granted %v ago to %s, %v after it was asked",
 				s.HoldID, s.Resource, time.Since(h.arrived), h.node.name, h.arrived.Sub(h.asked))
 		}
