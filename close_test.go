@@ -548,7 +548,10 @@ func TestCloseUnderDo(t *testing.T) {
 		for _, leave := range []bool{false, true} {
 			inBubble(t, fmt.Sprintf("%v, leave %v", takes, leave), func(t *testing.T) {
 				store := memlock.New(nil)
-				c, d := unswept(store, &holdfast.Options{LeaveHolds: leave}), newClient(t, store, nil)
+				f := faulty(t, store)
+				var released atomic.Int32
+				trace := &holdfast.Trace{Released: func(context.Context, holdfast.CallInfo) { released.Add(1) }}
+				c, d := unswept(f, &holdfast.Options{LeaveHolds: leave, Trace: trace}), newClient(t, store, nil)
 				var ended atomic.Pointer[time.Time]
 				done := make(chan error)
 				go func() {
@@ -596,6 +599,13 @@ func TestCloseUnderDo(t *testing.T) {
 					t.Errorf("Do: %v", err)
 				}
 				mustEnd(t, other, time.Millisecond, holdfast.ErrClosed)
+				want := 2 // each hold once
+				if leave {
+					want = 0
+				}
+				if calls, told := f.Calls(drivertest.Release), released.Load(); calls != want || int(told) != want {
+					t.Errorf("two holds were released in %d calls, and the Trace was told %d times", calls, told)
+				}
 			})
 		}
 	}

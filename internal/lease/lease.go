@@ -293,7 +293,7 @@ func (ls *Leases) CloseRunning(running []*Lease, cause error) (unreleased []*Lea
 	defer ls.mu.Unlock()
 	ls.endRenew()
 	for _, l := range running {
-		if ls.release(l, cause); l.state == Released {
+		if ls.release(l, cause); l.state == Released && !l.gone.Load() {
 			unreleased = append(unreleased, l)
 		}
 	}
