@@ -151,6 +151,7 @@ func TestEnds(t *testing.T) {
 		{"one attempt, late for copies", cleanup.Orphan{Attempts: 1}, 55 * time.Second, until},
 		{"one attempt, never", cleanup.Orphan{Attempts: 1}, 0, until},
 		{"two attempts", cleanup.Orphan{Attempts: 2}, time.Second, until},
+		{"many attempts", cleanup.Orphan{Attempts: 256}, time.Second, until},
 		{"a place", cleanup.Orphan{PlaceOnly: true, Place: driver.NewPlaceID()}, 0, at},
 	}
 	for _, test := range tests {

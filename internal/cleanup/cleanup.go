@@ -162,7 +162,7 @@ func keyOf(ref driver.HoldRef) driver.HoldRef {
 func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key, ends := keyOf(o.Ref), min(endsBy(max(o.Attempts, 0)), byTime)
+	key, ends := keyOf(o.Ref), endsBy(min(o.Attempts, int(byTime)))
 	if was := c.orphans[key]; was != nil && was.PlaceOnly == o.PlaceOnly {
 		if was.Waits { // until now
 			was.Waits, was.From, was.due = false, o.From, o.From
