@@ -106,7 +106,7 @@ type Lease struct {
 	// Guarded by ls.mu.
 	state    State
 	endless  bool            // a request to keep it forever was sent
-	inFlight bool            // a renewal has no answer yet
+	inFlight bool            // a renewal by keepAlive has no answer yet
 	inDo     bool            // Do runs its function and releases the hold afterwards
 	isWanted bool            // a renewal has reported waiters
 	ctx      context.Context // made by Context
@@ -491,12 +491,9 @@ func (ls *Leases) release(l *Lease, cause error) {
 	}
 }
 
-// lose ends a lost hold. A nil cause means that its deadline has passed. Later answers change
-// nothing. ls.mu is held.
+// lose ends a live hold as lost. A nil cause means that its deadline has passed. Later answers
+// change nothing. ls.mu is held.
 func (ls *Leases) lose(l *Lease, cause error) {
-	if l.state != Live {
-		return
-	}
 	if cause == nil {
 		cause = l.expiry()
 	}
