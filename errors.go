@@ -124,7 +124,7 @@ func joined(err, other error) error {
 
 // answered reports whether err is a definite answer of the store: the request was not
 // applied.
-func answered(err error) bool { return storecall.Answered(err) }
+func answered(err error) bool { return errors.Is(err, ErrHeld) || permanent(err) }
 
 // permanent reports whether a retry is useless.
 func permanent(err error) bool { return storecall.Permanent(err) }

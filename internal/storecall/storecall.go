@@ -154,10 +154,6 @@ func Retries() backoff.Backoff { return backoff.New(RetryFirst, RetryLimit) }
 // ErrForced is the reason of a loss if the hold ended in the store before its time.
 var ErrForced = errors.New("the store no longer has it: released by force, or the store lost its data or its clock stepped")
 
-// Answered reports whether err is a definite answer of the store: the request was not
-// applied.
-func Answered(err error) bool { return errors.Is(err, driver.ErrHeld) || Permanent(err) }
-
 // Permanent reports whether repeating the request is useless.
 func Permanent(err error) bool {
 	return errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrInvalid) ||
