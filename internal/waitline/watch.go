@@ -29,18 +29,13 @@ type subscription struct {
 // Subscribe calls Config.Watch. The subscription ends with ctx or by stop. A timer limits the
 // call even if the store ignores its ctx. While a call hangs, no other is made.
 func (ls *Lines) Subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
-	return ls.subscribe(storecall.Uncaused{Context: ctx}, resource)
-}
-
-// subscribe is Subscribe for a ctx without a cause.
-func (ls *Lines) subscribe(ctx context.Context, resource string) (signals <-chan struct{}, stop context.CancelFunc, err error) {
 	switch {
 	case !ls.notifies():
 		return nil, nil, driver.ErrUnsupported
 	case ls.hangs() != nil:
 		return nil, nil, errNotWatching
 	}
-	ctx, stop = context.WithCancel(ctx)
+	ctx, stop = context.WithCancel(storecall.Uncaused{Context: ctx})
 	answered, began := make(chan struct{}), time.Now()
 	var answer <-chan struct{}
 	var failed error
@@ -132,7 +127,7 @@ func (ls *Lines) begin(ctx context.Context, resource string, l *line, sub *subsc
 			}
 		}
 		began := time.Now()
-		signals, _, err := ls.subscribe(ctx, resource) // the subscription ends with ctx
+		signals, _, err := ls.Subscribe(ctx, resource) // the subscription ends with ctx
 		if ctx.Err() != nil {
 			return
 		}
