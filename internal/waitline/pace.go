@@ -48,6 +48,41 @@ type pace struct {
 	full       time.Duration // the pause while the queue is full
 }
 
+// pause returns the pause of the waiter after a refusal. ls.mu is held.
+func (l *line) pause(w *Waiter, e *driver.HeldError, now time.Duration) time.Duration {
+	ls := l.ls
+	switch {
+	case w.tried && !w.carried:
+		return 0 // it has a place and must ask with it
+	case l.head != w && w.tried:
+		return w.Kind.placeTTL() / 4 // it keeps its place
+	case l.head != w:
+		return never
+	}
+	l.others = max(e.Position-l.placesBefore(w), 0)
+	p := w.paces()
+	if l.sub != nil && l.sub.begins { // the head is invited when the subscription has begun
+		return hint(e)
+	}
+	pause, soonest, most := p.polls.Next(), min(pollFirst, ls.Poll), ls.Poll
+	if l.sub != nil && l.sub.signals != nil {
+		soonest, most = askFirst, askAtLeast
+		// A hint of 0 means no hint, or a time too short for the store to return.
+		if e.RetryAfter != 0 {
+			pause = (now + p.lookouts.Next()).Truncate(wakeInterval) + wakeInterval - now
+		}
+	}
+	pause = p.nextPause(w.Kind, w.carried, e, pause, soonest, most)
+	return min(pause, hint(e), l.untilPlace(w, now))
+}
+
+func (w *Waiter) paces() *pace {
+	if w.pace == nil {
+		w.pace = &pace{polls: backoff.New(pollFirst, w.ls.Poll), lookouts: backoff.New(watchFirst, watchLimit)}
+	}
+	return w.pace
+}
+
 // nextPause notes a refusal and returns the pause before the next attempt, unless a signal
 // comes earlier. otherwise is the pause of a waiter that is next. first and most are the
 // shortest and longest pause of the first waiter of the store's queue.

@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/backoff"
 	"github.com/holdfast-go/holdfast/internal/storecall"
 )
 
@@ -352,41 +351,6 @@ func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place, most time.Du
 	}
 	ls.mu.Unlock()
 	ls.drop(drop)
-}
-
-// pause returns the pause of the waiter after a refusal. ls.mu is held.
-func (l *line) pause(w *Waiter, e *driver.HeldError, now time.Duration) time.Duration {
-	ls := l.ls
-	switch {
-	case w.tried && !w.carried:
-		return 0 // it has a place and must ask with it
-	case l.head != w && w.tried:
-		return w.Kind.placeTTL() / 4 // it keeps its place
-	case l.head != w:
-		return never
-	}
-	l.others = max(e.Position-l.placesBefore(w), 0)
-	p := w.paces()
-	if l.sub != nil && l.sub.begins { // the head is invited when the subscription has begun
-		return hint(e)
-	}
-	pause, soonest, most := p.polls.Next(), min(pollFirst, ls.Poll), ls.Poll
-	if l.sub != nil && l.sub.signals != nil {
-		soonest, most = askFirst, askAtLeast
-		// A hint of 0 means no hint, or a time too short for the store to return.
-		if e.RetryAfter != 0 {
-			pause = (now + p.lookouts.Next()).Truncate(wakeInterval) + wakeInterval - now
-		}
-	}
-	pause = p.nextPause(w.Kind, w.carried, e, pause, soonest, most)
-	return min(pause, hint(e), l.untilPlace(w, now))
-}
-
-func (w *Waiter) paces() *pace {
-	if w.pace == nil {
-		w.pace = &pace{polls: backoff.New(pollFirst, w.ls.Poll), lookouts: backoff.New(watchFirst, watchLimit)}
-	}
-	return w.pace
 }
 
 // Silent notes that the store has not answered: the waiter asks again after a pause. It
