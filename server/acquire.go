@@ -62,14 +62,14 @@ func (s *Server) acquire(x *exchange) {
 		a.conclude(g, err, 0)
 	case s.waits.Err() != nil:
 		x.draining(wire.KindDraining)
-	case !s.limits.take(&s.limits.waits, s.opts.MaxWaits):
+	case !take(s.waitTokens):
 		x.busy("too many acquires wait at this server")
 	default:
 		limit := s.opts.MaxWait
 		if body.WaitMs != wire.Forever {
 			limit = min(body.WaitMs.Duration(), limit)
 		}
-		defer s.limits.give(&s.limits.waits)
+		defer give(s.waitTokens)
 		s.opts.Observer.wait(1)
 		defer s.opts.Observer.wait(-1)
 		g, err := a.wait(limit)

@@ -15,7 +15,7 @@ import (
 // do no harm: a renewal never moves an end backwards, and finds no hold that was released.
 func (s *Server) renew(x *exchange) {
 	var body wire.RenewRequest
-	if !x.read(&body, wire.MaxBody, s.limits.renewals) || !x.batch(len(body.Holds)) {
+	if !x.read(&body, wire.MaxBody, s.renewals) || !x.batch(len(body.Holds)) {
 		return
 	}
 	results := make([]wire.RenewResult, len(body.Holds))
@@ -77,7 +77,7 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 // even if the caller hangs up: that was its wish.
 func (s *Server) release(x *exchange) {
 	var body wire.ReleaseRequest
-	if !x.read(&body, wire.MaxBody, s.limits.releases) || !x.batch(len(body.Holds)) {
+	if !x.read(&body, wire.MaxBody, s.releases) || !x.batch(len(body.Holds)) {
 		return
 	}
 	results := make([]wire.ReleaseResult, len(body.Holds))

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -238,18 +239,47 @@ func (x *exchange) denyLook(resource string) {
 	x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to look at %q", errDenied, resource))
 }
 
+// listCounts counts the lists under way, of all callers and of each.
+type listCounts struct {
+	mu  sync.Mutex
+	all int
+	of  map[string]int
+}
+
+// take counts a list unless there are too many. Callers without a name are all the same one,
+// which has no limit of its own.
+func (l *listCounts) take(name string, most, mostOfOne int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all >= most || name != "" && l.of[name] >= mostOfOne {
+		return false
+	}
+	l.all++
+	l.of[name]++
+	return true
+}
+
+func (l *listCounts) give(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all--
+	if l.of[name]--; l.of[name] == 0 {
+		delete(l.of, name)
+	}
+}
+
 // takeList begins a list, which ends with end. It has refused the request if there are too
 // many.
 func (x *exchange) takeList() (end func(), ok bool) {
 	s, name := x.s, x.caller.Name()
-	if !s.limits.takeList(name, s.opts.MaxLists, s.opts.MaxListsOfCaller) {
+	if !s.lists.take(name, s.opts.MaxLists, s.opts.MaxListsOfCaller) {
 		x.busy("too many lists at once")
 		return nil, false
 	}
 	s.opts.Observer.stream(ListStream, 1)
 	return func() {
 		s.opts.Observer.stream(ListStream, -1)
-		s.limits.giveList(name)
+		s.lists.give(name)
 	}, true
 }
 

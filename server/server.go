@@ -88,10 +88,13 @@ type Server struct {
 	store    driver.Store
 	routes   map[string]route
 	identity identity
-	limits   *limits
 	scope    *storecall.Scope // of what goes on in the background
 	lines    *waitline.Lines
 	cleaner  *cleanup.Cleaner
+
+	waitTokens, watchTokens chan struct{} // as many as there may be
+	lists                   listCounts
+	renewals, releases      *pool // of large bodies
 
 	draining atomic.Bool
 	waits    context.Context // until EndWaits
@@ -109,7 +112,11 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, store: store, identity: identity{found: make(chan struct{})}, limits: newLimits()}
+	s := &Server{
+		opts: o, store: store, identity: identity{found: make(chan struct{})},
+		waitTokens: make(chan struct{}, o.MaxWaits), watchTokens: make(chan struct{}, o.MaxWatches),
+		lists: listCounts{of: make(map[string]int)}, renewals: newPool(), releases: newPool(),
+	}
 	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()
 	s.scope = storecall.NewScope(clock.New())

@@ -34,11 +34,11 @@ func (s *Server) watch(x *exchange) {
 	case s.waits.Err() != nil:
 		x.draining(wire.KindDraining)
 		return
-	case !s.limits.take(&s.limits.watches, s.opts.MaxWatches):
+	case !take(s.watchTokens):
 		x.busy("too many watches at this server")
 		return
 	}
-	defer s.limits.give(&s.limits.watches)
+	defer give(s.watchTokens)
 	s.opts.Observer.stream(WatchStream, 1)
 	defer s.opts.Observer.stream(WatchStream, -1)
 
