@@ -156,6 +156,8 @@ func (x *exchange) batch(n int) bool {
 	return n > 0
 }
 
+var errNoResult = errors.New("the store left out the result")
+
 func renewErr(r *driver.RenewResult) *error     { return &r.Err }
 func releaseErr(r *driver.ReleaseResult) *error { return &r.Err }
 

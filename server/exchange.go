@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -32,6 +31,41 @@ type exchange struct {
 	unread time.Duration // for how long net/http may read the body before it answers
 	status int           // of the answer, 0: none yet
 	kind   wire.Kind     // if it is a refusal
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{s: s, w: w, r: r, received: time.Now(), control: http.NewResponseController(w)}
+	x.boundBody()
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if id := s.StoreID(); id != "" {
+		h.Set(wire.StoreHeader, id)
+	}
+	at, known := s.routes[r.URL.Path]
+	if r.URL.RawPath != "" { // %2F is not a slash
+		known = false
+	}
+	name := "other"
+	if known {
+		name = r.URL.Path
+	}
+	defer func() { s.opts.Observer.request(name, x.status, x.kind, time.Since(x.received)) }()
+	switch {
+	case !known:
+		x.refuse(wire.KindNotFound, "there is nothing at this path")
+	case r.Method != at.method:
+		h.Set("Allow", at.method)
+		x.refuse(wire.KindMethod, "this path takes a "+at.method)
+	case at.open:
+		at.serve(x)
+	case !x.identified() || !x.readBudget(): // refused
+	case !x.prepared():
+		x.refuse(wire.KindUnknown, "the server is not ready: the store did not answer yet")
+	default:
+		at.serve(x)
+	}
 }
 
 func (x *exchange) identified() bool {
@@ -70,6 +104,28 @@ func (x *exchange) readBudget() bool {
 	}
 	x.budget = x.received.Add(time.Duration(ms) * time.Millisecond)
 	return true
+}
+
+// startPatience is how long a request waits for the store to be prepared: the first one of
+// a server that was started for it would find that it is not.
+const startPatience = 3 * time.Second
+
+// prepared waits for a moment until the store is prepared, and reports whether it is.
+func (x *exchange) prepared() bool {
+	if x.s.StoreID() != "" {
+		return true
+	}
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.within(time.Now().Add(startPatience)))
+	defer cancel()
+	select {
+	case <-x.s.identity.found:
+		x.w.Header().Set(wire.StoreHeader, x.s.StoreID())
+		return true
+	case <-ctx.Done():
+	case <-x.s.scope.Life.Done():
+	case <-x.s.waits.Done():
+	}
+	return false
 }
 
 // deadline returns when a call of the store that begins now has to be over.
@@ -259,24 +315,5 @@ func definite(err error) bool {
 	return errors.Is(err, errNotSent) || driver.Definite(err)
 }
 
-var errNoResult = errors.New("the store left out the result")
-
 // errNotSent: the caller's time was over, or it was gone.
 var errNotSent = errors.New("the caller's time was over before the request could be sent to the store")
-
-// reserved is the resource in which the store's ID is kept. Requests cannot name it.
-const reserved = "holdfast/server"
-
-var errReserved = fmt.Errorf("%w: the resource %q is the server's own", driver.ErrInvalid, reserved)
-
-// validName checks a resource that a request names.
-func validName(resource string) error {
-	if resource == reserved {
-		return errReserved
-	}
-	return driver.ValidResource(resource)
-}
-
-// Reserved reports whether the resource is the server's own. Lists leave it out, and no
-// request may name it.
-func Reserved(resource string) bool { return resource == reserved }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -56,3 +57,20 @@ func (x *exchange) owner(given string) string {
 		return name + "/" + given
 	}
 }
+
+// reserved is the resource in which the store's ID is kept. Requests cannot name it.
+const reserved = "holdfast/server"
+
+var errReserved = fmt.Errorf("%w: the resource %q is the server's own", driver.ErrInvalid, reserved)
+
+// validName checks a resource that a request names.
+func validName(resource string) error {
+	if resource == reserved {
+		return errReserved
+	}
+	return driver.ValidResource(resource)
+}
+
+// Reserved reports whether the resource is the server's own. Lists leave it out, and no
+// request may name it.
+func Reserved(resource string) bool { return resource == reserved }

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"context"
 	_ "embed"
 	"net/http"
-	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
@@ -42,63 +40,6 @@ func (s *Server) makeRoutes() map[string]route {
 func (s *Server) Serves(path string) bool {
 	_, ok := s.routes[path]
 	return ok
-}
-
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{s: s, w: w, r: r, received: time.Now(), control: http.NewResponseController(w)}
-	x.boundBody()
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	if id := s.StoreID(); id != "" {
-		h.Set(wire.StoreHeader, id)
-	}
-	at, known := s.routes[r.URL.Path]
-	if r.URL.RawPath != "" { // %2F is not a slash
-		known = false
-	}
-	name := "other"
-	if known {
-		name = r.URL.Path
-	}
-	defer func() { s.opts.Observer.request(name, x.status, x.kind, time.Since(x.received)) }()
-	switch {
-	case !known:
-		x.refuse(wire.KindNotFound, "there is nothing at this path")
-	case r.Method != at.method:
-		h.Set("Allow", at.method)
-		x.refuse(wire.KindMethod, "this path takes a "+at.method)
-	case at.open:
-		at.serve(x)
-	case !x.identified() || !x.readBudget(): // refused
-	case !x.prepared():
-		x.refuse(wire.KindUnknown, "the server is not ready: the store did not answer yet")
-	default:
-		at.serve(x)
-	}
-}
-
-// startPatience is how long a request waits for the store to be prepared: the first one of
-// a server that was started for it would find that it is not.
-const startPatience = 3 * time.Second
-
-// prepared waits for a moment until the store is prepared, and reports whether it is.
-func (x *exchange) prepared() bool {
-	if x.s.StoreID() != "" {
-		return true
-	}
-	ctx, cancel := context.WithDeadline(x.r.Context(), x.within(time.Now().Add(startPatience)))
-	defer cancel()
-	select {
-	case <-x.s.identity.found:
-		x.w.Header().Set(wire.StoreHeader, x.s.StoreID())
-		return true
-	case <-ctx.Done():
-	case <-x.s.scope.Life.Done():
-	case <-x.s.waits.Done():
-	}
-	return false
 }
 
 func (s *Server) healthz(x *exchange) { x.answer(map[string]string{"status": "ok"}) }
