@@ -262,6 +262,29 @@ func (a *acquisition) concludeGrant(g driver.Grant) {
 	x.answer(answer)
 }
 
+// safeFor returns for how long the caller may act as holder from when it sent its request:
+// nil if the store did not tell.
+//
+// The hold ends at the store no earlier than left after the deciding attempt was sent. The
+// caller sent its request no later than it was received. So, counted from then, the hold has
+// the time until that attempt was sent, and what was left, less a margin for clocks that do
+// not run alike. A machine that slept in between makes the first part too short: the caller
+// then stops too early. It never stops too late.
+func safeFor(received, sent time.Time, left, ttl time.Duration) *wire.Millis {
+	switch left {
+	case driver.Unknown:
+		return nil
+	case driver.Forever:
+		return new(wire.Forever)
+	}
+	// A hold may have more left than was asked for: a renewal never shortens it.
+	margin := left
+	if ttl != driver.Forever {
+		margin = max(ttl, left)
+	}
+	return new(wire.MillisOf(sent.Sub(received) + left - driver.DefaultMargin(margin)))
+}
+
 // cleanUp releases in the background what the acquire may have left. An attempt that had no
 // answer may arrive after the release, and take its place again.
 func (a *acquisition) cleanUp() {
@@ -287,27 +310,4 @@ func (a *acquisition) giveUpPlace() {
 	if a.placed {
 		a.x.s.cleaner.GiveUp(a.ref(), a.ownPlace())
 	}
-}
-
-// cleanBatch is how many holds one call of a clean-up releases. They are few, because each is
-// looked at before.
-const cleanBatch = 50
-
-// isRenewed reports whether the store has the hold, and it was renewed: somebody has found it
-// by its lock ID, and uses it. Its clean-up ends then.
-func (s *Server) isRenewed(ctx context.Context, ref driver.HoldRef) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
-	defer cancel()
-	h, err := s.find(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID}, ref.HoldID)
-	return !h.Renewed.IsZero(), err
-}
-
-// sendCleanUp releases what clean-ups are for.
-func (s *Server) sendCleanUp(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
-	defer cancel()
-	sent := time.Now()
-	results, err := s.store.Release(ctx, qs)
-	s.opts.Observer.storeCall(s.scope.Life, "release", sent, ofBatch(results, err, releaseErr))
-	return results, err
 }

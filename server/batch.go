@@ -214,26 +214,3 @@ func (x *exchange) refusedItem(action string, ref wire.Ref, err error) (wire.Out
 	}
 	return wire.Invalid, detail(err)
 }
-
-// safeFor returns for how long the caller may act as holder from when it sent its request:
-// nil if the store did not tell.
-//
-// The hold ends at the store no earlier than left after the deciding attempt was sent. The
-// caller sent its request no later than it was received. So, counted from then, the hold has
-// the time until that attempt was sent, and what was left, less a margin for clocks that do
-// not run alike. A machine that slept in between makes the first part too short: the caller
-// then stops too early. It never stops too late.
-func safeFor(received, sent time.Time, left, ttl time.Duration) *wire.Millis {
-	switch left {
-	case driver.Unknown:
-		return nil
-	case driver.Forever:
-		return new(wire.Forever)
-	}
-	// A hold may have more left than was asked for: a renewal never shortens it.
-	margin := left
-	if ttl != driver.Forever {
-		margin = max(ttl, left)
-	}
-	return new(wire.MillisOf(sent.Sub(received) + left - driver.DefaultMargin(margin)))
-}

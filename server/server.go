@@ -133,6 +133,29 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	return s, nil
 }
 
+// cleanBatch is how many holds one call of a clean-up releases. They are few, because each is
+// looked at before.
+const cleanBatch = 50
+
+// isRenewed reports whether the store has the hold, and it was renewed: somebody has found it
+// by its lock ID, and uses it. Its clean-up ends then.
+func (s *Server) isRenewed(ctx context.Context, ref driver.HoldRef) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
+	defer cancel()
+	h, err := s.find(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID}, ref.HoldID)
+	return !h.Renewed.IsZero(), err
+}
+
+// sendCleanUp releases what clean-ups are for.
+func (s *Server) sendCleanUp(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
+	defer cancel()
+	sent := time.Now()
+	results, err := s.store.Release(ctx, qs)
+	s.opts.Observer.storeCall(s.scope.Life, "release", sent, ofBatch(results, err, releaseErr))
+	return results, err
+}
+
 // Format implements fmt.Formatter. It prints no more than what it is.
 func (s *Server) Format(f fmt.State, _ rune) { fmt.Fprint(f, "server.Server") }
 
