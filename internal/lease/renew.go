@@ -41,12 +41,12 @@ func leaseOf(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// arm makes the timer fire at the given time or earlier. ls.mu is held.
-func (ls *Leases) arm(now, at time.Duration) {
-	if at == never || ls.closed && len(ls.live) == 0 {
+// arm makes the timer fire when the first hold is due, or earlier. ls.mu is held.
+func (ls *Leases) arm(now time.Duration) {
+	if ls.due == never || ls.closed && len(ls.live) == 0 {
 		return
 	}
-	at = min(at, now+maxSleep)
+	at := min(ls.due, now+maxSleep)
 	if ls.timerAt != 0 && ls.timerAt <= at && ls.timerAt > now-lateTimer {
 		return // tick arms it again
 	}
@@ -66,7 +66,7 @@ func (ls *Leases) arm(now, at time.Duration) {
 // armFor makes the timer fire when the hold is due. ls.mu is held.
 func (ls *Leases) armFor(l *Lease, now time.Duration) {
 	ls.due = min(ls.due, l.due())
-	ls.arm(now, ls.due)
+	ls.arm(now)
 }
 
 // tick handles the holds that are due, and arms the timer.
@@ -80,7 +80,7 @@ func (ls *Leases) tick() {
 		ls.lossWatch = true
 		ls.Scope.Go(ls.watchLoss)
 	}
-	ls.arm(now, ls.due)
+	ls.arm(now)
 }
 
 // keepAlive loses the holds that have passed their deadlines and sends the due renewals.

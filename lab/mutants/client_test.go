@@ -318,8 +318,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "timers alone tell the time", file: "internal/lease/renew.go",
-		old:  "at = min(at, now+maxSleep)",
-		new:  "at += 0",
+		old:  "at := min(ls.due, now+maxSleep)",
+		new:  "at := ls.due",
 		test: "TestS17a_machine_sleeps",
 	},
 	{
