@@ -274,7 +274,7 @@ func (ls *Leases) answered(l *Lease, results []driver.RenewResult, err error, i 
 	var cause error
 	switch {
 	case now >= l.deadline:
-		// Final, even if the store has renewed the hold: its context may have ended.
+		// Final, even if the store has renewed the hold: Left has returned 0, or could have.
 		cause = l.expiry()
 	case err == nil:
 		l.deadline = max(l.deadline, ls.Deadline(sent, ttl))

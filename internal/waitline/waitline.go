@@ -1,7 +1,7 @@
 // Package waitline lets the callers of one process wait for locks: a line for each resource,
 // served in the order of arrival, in all modes. It decides when a waiter asks the store
 // again, and with which place in the store's queue. The waiters themselves call the store and
-// report its answers. The package calls nothing of the store but Watch.
+// report its answers. The package calls nothing of the store but Watch and Traits.
 //
 // While the store refuses, only the head of a line asks, at each signal of the store, so that
 // a thousand waiters cost the store as much as one. After the grant of a shared hold the next
