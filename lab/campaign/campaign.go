@@ -69,6 +69,7 @@ type campaign struct {
 	processes []*process         // running processes, by place
 	all       []*process         // including those that have ended
 	losses    []history.Interval // when the server lost data
+	crashes   []history.Interval // when the server may have lost places in the queue
 	away      []history.Interval // when no request reached the server
 	unordered bool               // the search for an order did not finish
 }

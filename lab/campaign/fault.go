@@ -185,6 +185,7 @@ var faults = []fault{
 		if c.place.forgets {
 			c.losses = append(c.losses, history.Interval{From: from, To: history.Now()})
 		}
+		c.crashed(from)
 		c.pause(lasts)
 		s.Rejoin(c.t)
 		return nil
@@ -230,14 +231,23 @@ func (c *campaign) whileUnreachable(do func()) {
 	for _, n := range c.networks {
 		n.Refuse()
 	}
-	c.place.server.(stopper).Stop() // with its open connections
 	from := history.Now()
+	c.place.server.(stopper).Stop() // with its open connections
+	c.crashed(from)
+	from = history.Now()
 	do()
 	if len(c.fronts) == 0 { // a server in between may still send an earlier request later
 		c.away = append(c.away, history.Interval{From: from, To: history.Now()})
 	}
 	for _, n := range c.networks {
 		n.Accept()
+	}
+}
+
+// crashed records that the server has crashed since then.
+func (c *campaign) crashed(from time.Duration) {
+	if c.place.unqueues {
+		c.crashes = append(c.crashes, history.Interval{From: from, To: history.Now()})
 	}
 }
 

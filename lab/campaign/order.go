@@ -22,7 +22,7 @@ const coarse = time.Millisecond
 // of linear.Explained for each piece of the history.
 func explained(events []history.Event, c judge.Circumstances) (bool, error) {
 	var open error
-	for _, piece := range pieces(settled(events, c), c.Losses) {
+	for _, piece := range pieces(append(settled(events, c), forgotten(events, c)...), c.Losses) {
 		requests, err := requests(piece)
 		if err != nil {
 			return false, err
@@ -62,6 +62,24 @@ func settled(events []history.Event, c judge.Circumstances) (all []history.Event
 		if until > e.Called {
 			e.Answered = until
 			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// forgotten returns a release without an answer for each place that a crash may have taken back:
+// one that was asked for within grace before it. A store need not have it on disk, or on a copy.
+func forgotten(events []history.Event, c judge.Circumstances) (all []history.Event) {
+	for _, crash := range c.Crashes {
+		known := make(map[string]bool)
+		for _, e := range events {
+			if e.Kind == history.Acquire && e.Place != "" && !known[e.Place] && e.Called <= crash.To && crash.From <= e.Answered+c.Grace {
+				known[e.Place] = true
+				all = append(all, history.Event{
+					Kind: history.Release, Resource: e.Resource, LockID: e.LockID, Place: e.Place,
+					Called: crash.From, Answered: crash.To, Outcome: history.Unknown,
+				})
+			}
 		}
 	}
 	return all

@@ -51,6 +51,38 @@ func TestOrderOfResent(t *testing.T) {
 	}
 }
 
+// A crash may take back a place that a waiter has just got, and nothing else.
+func TestOrderAfterCrash(t *testing.T) {
+	waiting := func(e history.Event, place byte, position int) history.Event {
+		e.Place, e.Fair, e.Position = driver.PlaceID{place}.String(), true, position
+		return e
+	}
+	crash := func(at time.Duration) []history.Interval { return []history.Interval{{From: at, To: at + second/10}} }
+	a, b := grantedTo('a', 0, 1), waiting(refusedAt(second), 7, 0)
+	refused := asked(history.Acquire, 8*second, 'c', history.Held, 0)
+	ahead, behind := waiting(refused, 8, 0), waiting(refused, 8, 1)
+	for name, c := range map[string]struct {
+		events  []history.Event
+		crashes []history.Interval
+		want    bool
+	}{
+		"the place stays":              {[]history.Event{a, b, behind}, nil, true},
+		"the place is gone":            {[]history.Event{a, b, ahead}, nil, false},
+		"a crash, and the place stays": {[]history.Event{a, b, behind}, crash(2 * second), true},
+		"a crash takes the place":      {[]history.Event{a, b, ahead}, crash(2 * second), true},
+		"a crash before the place":     {[]history.Event{a, b, ahead}, crash(second / 2), false},
+		"a crash long after the place": {[]history.Event{a, b, ahead}, crash(7 * second), false},
+		"a crash takes the hold":       {[]history.Event{a, b, grantedTo('c', 8*second, 2)}, crash(2 * second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := explained(c.events, judge.Circumstances{Grace: 5 * second, Crashes: c.crashes})
+			if err != nil || got != c.want {
+				t.Errorf("explained: %v, %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
 // For each history without an order there is a similar one with an order.
 func TestOrder(t *testing.T) {
 	lost := []history.Interval{{From: 2 * second, To: 3 * second}}

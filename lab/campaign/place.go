@@ -30,6 +30,7 @@ type place struct {
 	file     bool                                   // the store is a file: there is no network
 	direct   bool                                   // clients learn addresses from the servers: no network can be put between
 	forgets  bool                                   // a copy that takes over may lack some grants
+	unqueues bool                                   // a crash may take back the latest places in the queue
 	clocked  bool                                   // two holds of the same moment may have the same token
 	served   bool                                   // processes reach it through holdfast serve
 	server   any                                    // implements some of the interfaces below; nil: cannot fail
@@ -106,7 +107,9 @@ var places = map[string]opener{
 			}
 			initialize(t, s.URL)
 		}
-		return &place{url: s.URL, direct: true, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, prepare: prepare}
+		return &place{
+			url: s.URL, direct: true, unqueues: true, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, prepare: prepare,
+		}
 	},
 	"redis-sentinel": func(t testing.TB, _ []string) *place {
 		// Only the register behind HTTP is used: a register in a server that forgets would
@@ -114,10 +117,10 @@ var places = map[string]opener{
 		s := engines.NewRedisSentinel(t)
 		return &place{url: s.URL, direct: true, forgets: true, server: s}
 	},
-	// The only replica has every confirmed write, and takes over.
+	// The only replica has every confirmed hold, and takes over.
 	"redis-sentinel-replica": func(t testing.TB, _ []string) *place {
 		s := engines.NewRedisSentinel(t)
-		return &place{url: s.URL + "&replicas=1&replica_timeout=300ms", direct: true, server: s}
+		return &place{url: s.URL + "&replicas=1&replica_timeout=300ms", direct: true, unqueues: true, server: s}
 	},
 	"mongodb":        mongoDB,
 	"mongodoc-flag":  layout("mongodoc-flag", false),
@@ -199,7 +202,9 @@ func inPostgres(t testing.TB, resources []string) *place {
 		defer pool.Close()
 		return n, pool.QueryRow(ctx, "SELECT count(*) FROM holdfast.locks").Scan(&n)
 	}
-	return &place{url: s.URL, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, records: records, prepare: prepare}
+	return &place{
+		url: s.URL, unqueues: true, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, records: records, prepare: prepare,
+	}
 }
 
 func search(t testing.TB, s *engines.SearchServer, resources []string) *place {

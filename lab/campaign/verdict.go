@@ -15,7 +15,8 @@ import (
 // that shows it.
 func (c *campaign) judge(events []history.Event) []judge.Violation {
 	circumstances := judge.Circumstances{
-		Grace: c.grace(), Slack: c.grace(), Clocked: c.place.clocked, Resent: strings.HasPrefix(c.place.url, "elasticsearch"), Away: c.away, Losses: c.losses,
+		Grace: c.grace(), Slack: c.grace(), Clocked: c.place.clocked, Resent: strings.HasPrefix(c.place.url, "elasticsearch"),
+		Away: c.away, Losses: c.losses, Crashes: c.crashes,
 		Register: c.place.register.Kind, Killed: make(map[int]bool),
 	}
 	for _, p := range c.all {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -69,7 +70,7 @@ func queue(resource string, events []history.Event, c Circumstances) (all []*pla
 		if p.taken != never {
 			p.sureEnd = min(p.sureEnd, p.lastSeen+leastKept)
 		}
-		for _, loss := range c.Losses {
+		for _, loss := range slices.Concat(c.Losses, c.Crashes) {
 			if p.came <= loss.To {
 				p.sureEnd = min(p.sureEnd, loss.From)
 			}
