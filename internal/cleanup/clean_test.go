@@ -29,6 +29,7 @@ type room struct {
 	holds map[driver.HoldRef]bool
 	sent  []sent
 	freed []string
+	taken []time.Duration // when the store has answered the release of a place
 }
 
 // sent is a request that the store got.
@@ -78,6 +79,9 @@ func (r *room) release(ctx context.Context, qs []driver.ReleaseRequest) ([]drive
 		key.Token = 0
 		results[i].Found = r.holds[key]
 		delete(r.holds, key)
+		if !q.Place.IsZero() {
+			r.taken = append(r.taken, r.scope.Clock())
+		}
 	}
 	return results, nil
 }
@@ -196,6 +200,40 @@ func TestEnds(t *testing.T) {
 		r.kept(0)
 		if len(r.holds) != 0 {
 			t.Error("the hold was not released")
+		}
+	})
+	bubble(t, "no answer for a copy", func(t *testing.T) {
+		r := newRoom(t)
+		r.grant(ref("r"))
+		r.Add(cleanup.Orphan{Ref: ref("r"), Attempts: 1, Until: until})
+		time.Sleep(cleanup.CopiesArrive - time.Second)
+		r.grant(ref("r")) // the copy, which lives as long
+		r.answers(silent)
+		time.Sleep(40 * time.Second)
+		r.kept(1)
+		r.answers(r.release)
+		time.Sleep(2 * time.Second)
+		r.kept(0)
+		if len(r.holds) != 0 {
+			t.Error("the copy's hold was not released")
+		}
+	})
+	bubble(t, "no answer for a place", func(t *testing.T) {
+		r := newRoom(t)
+		place := driver.NewPlaceID()
+		r.Add(cleanup.Orphan{Ref: ref("r"), Attempts: 2, Place: place, Until: until})
+		r.TakeOut(place)
+		time.Sleep(cleanup.CopiesArrive - time.Second)
+		r.answers(silent)
+		time.Sleep(5 * time.Second)
+		r.times()
+		r.answers(r.release)
+		time.Sleep(2 * time.Second)
+		r.times()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n := len(r.taken); n == 0 || r.taken[n-1] < cleanup.CopiesArrive+4*time.Second {
+			t.Errorf("the place was last released at %v", r.taken)
 		}
 	})
 	bubble(t, "no answer", func(t *testing.T) {
@@ -387,7 +425,7 @@ func TestUsed(t *testing.T) {
 
 // A release that fails or hangs delays no other.
 func TestFailuresDelayNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, "one", func(t *testing.T) {
 		r := newRoom(t)
 		r.send = func(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 			if slices.ContainsFunc(qs, func(q driver.ReleaseRequest) bool { return q.Resource == "poison" }) {
@@ -405,6 +443,28 @@ func TestFailuresDelayNothing(t *testing.T) {
 			time.Sleep(rand.N(10 * time.Second))
 			r.Add(cleanup.Orphan{Ref: ref("more"), Endless: true})
 			r.kept(1)
+		}
+	})
+	bubble(t, "many that fail", func(t *testing.T) {
+		r := newRoom(t)
+		r.send = silent
+		r.grant(ref("good"))
+		r.Add(cleanup.Orphan{Ref: ref("good"), Endless: true})
+		time.Sleep(3 * time.Second)
+		r.answers(func(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+			if slices.ContainsFunc(qs, func(q driver.ReleaseRequest) bool { return q.Resource == "bad" }) {
+				return nil, errLate
+			}
+			return r.release(ctx, qs)
+		})
+		for range 240 {
+			time.Sleep(500 * time.Millisecond)
+			o := cleanup.Orphan{Ref: ref("bad"), Attempts: 1, From: r.scope.Clock(), Until: r.scope.Clock() + 30*time.Second}
+			o.Ref.HoldID = driver.NewHoldID()
+			r.Add(o)
+		}
+		if len(r.holds) != 0 {
+			t.Error("after two minutes the hold is not released")
 		}
 	})
 }

@@ -107,6 +107,7 @@ type orphan struct {
 	release
 	key     driver.HoldRef
 	ends    endsBy
+	span    time.Duration // how long an attempt that arrives may block
 	due     time.Duration // when it is released next
 	placing time.Duration // until when an attempt may take the given-up place; 0 if there is none
 	then    endsBy        // what ends the clean-up after placing
@@ -169,7 +170,7 @@ func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 		}
 		was.q.Token = min(was.q.Token, o.Ref.Token) // 0 matches any attempt
 		was.ends, was.Endless = max(was.ends, ends), was.Endless || o.Endless
-		was.From, was.Until = max(was.From, o.From), max(was.Until, o.Until)
+		was.From, was.Until, was.span = max(was.From, o.From), max(was.Until, o.Until), max(was.span, o.Until-o.From)
 		was.Place = cmp.Or(o.Place, was.Place)
 		c.hasten()
 		return was.asked
@@ -178,7 +179,7 @@ func (c *Cleaner) Add(o Orphan) (asked <-chan struct{}) {
 		c.evict()
 	}
 	n := &orphan{
-		Orphan: o, key: key, ends: ends, due: o.From, pause: storecall.RetryFirst, asked: make(chan struct{}),
+		Orphan: o, key: key, ends: ends, span: o.Until - o.From, due: o.From, pause: storecall.RetryFirst, asked: make(chan struct{}),
 		release: release{q: driver.ReleaseRequest{HoldRef: o.Ref}, share: batchSize},
 	}
 	n.release.orphan = n
@@ -444,7 +445,7 @@ func (c *Cleaner) noteBatch(batch []*release, results []driver.ReleaseResult, er
 	defer c.mu.Unlock()
 	now := c.Scope.Clock()
 	switch failed := note(batch, results, err); {
-	case failed:
+	case failed && (again || c.rest <= now): // new failures do not delay old ones
 		c.rest = now + c.fails.Next()
 	case again:
 		c.rest, c.fails = 0, storecall.Retries()
@@ -474,7 +475,7 @@ func (c *Cleaner) over(o *orphan, sent, now time.Duration) bool {
 			// It was the only attempt, but a copy of it may still arrive.
 			o.then, o.Until = byTime, min(o.Until, max(o.placing, now+CopiesArrive))
 		}
-		if sent >= o.placing {
+		if sent >= o.placing && (o.answered() || sent >= o.placing+driver.FairPlaceTTL) {
 			o.q.Place, o.placing, o.ends = driver.PlaceID{}, 0, o.then
 		}
 	}
@@ -487,7 +488,10 @@ func (c *Cleaner) over(o *orphan, sent, now time.Duration) bool {
 	}
 	last := o.Until
 	if o.ends != byAnswer {
-		last += o.Until - o.From // an attempt that arrived just before lives as long again
+		last += o.span // an attempt that arrived just before blocks for as long again
+	}
+	if o.placing != 0 {
+		last = max(last, o.placing+driver.FairPlaceTTL)
 	}
 	switch {
 	case !o.answered() && (o.Endless || sent < last):
