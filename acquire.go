@@ -37,8 +37,9 @@ type acquirer struct {
 	span       *span // nil: there is no Trace
 
 	// The attempts with the present hold ID.
-	sent    time.Duration // when the first of them was sent
-	unknown int           // how many have no answer and may be applied, now or later
+	sent    time.Duration  // when the first of them was sent
+	unknown int            // how many have no answer and may be applied, now or later
+	place   driver.PlaceID // the fair place that they would take again
 
 	heard  time.Duration     // when the last attempt was answered
 	first  storecall.Context // a field to save an allocation, like waiter
@@ -85,6 +86,9 @@ func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 	}
 	call.Parent, call.Scope, call.Timeout = ctx, c.scope, ask.Within
 	a.q.Place = ask.Place
+	if a.q.Fair && !ask.Place.IsZero() {
+		a.place = ask.Place
+	}
 	a.asked = true
 	traced := a.attemptStart(now)
 	g, err := c.store.Acquire(call, a.q)
@@ -121,10 +125,7 @@ func (a *acquirer) hold(ctx context.Context, g driver.Grant) (*Hold, error) {
 		Mode: q.Mode, Named: a.named, Keep: a.keep, Ctx: ctx, Data: h,
 	}
 	if a.unknown > 0 {
-		h.strays = &strays{until: a.heard + cleanup.StrayTime(*q)}
-		if q.Fair {
-			h.strays.place = q.Place
-		}
+		h.strays = &strays{until: a.heard + cleanup.StrayTime(*q), place: a.place}
 	}
 	ttl := q.TTL
 	if a.endless {
@@ -164,14 +165,11 @@ func (a *acquirer) abandon() <-chan struct{} {
 	now := a.c.clock()
 	o := cleanup.Orphan{
 		Ref:      driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID},
-		Attempts: a.unknown, From: now, Until: now + cleanup.StrayTime(a.q),
-	}
-	if a.q.Fair {
-		o.Place = a.q.Place
+		Attempts: a.unknown, Place: a.place, From: now, Until: now + cleanup.StrayTime(a.q),
 	}
 	asked := a.c.cleaner.Add(o)
 	a.q.HoldID = driver.NewHoldID()
-	a.tried, a.unknown = false, 0
+	a.tried, a.unknown, a.place = false, 0, driver.PlaceID{}
 	return asked
 }
 
@@ -194,6 +192,8 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 			return h, nil
 		case errors.Is(err, errLate):
 			continue
+		case a.c.scope.Life.Err() == nil && ctx.Err() != nil && !answered(err):
+			return nil, a.giveUp(endedWith(ctx, err))
 		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
 			return nil, a.giveUp(a.c.closedOr(a.tryError(err)))
 		}

@@ -379,6 +379,41 @@ func TestLateAttemptLeavesNoPlace(t *testing.T) {
 	}
 }
 
+// A waiter that has stepped aside asks with the fair place of its line, and without it again
+// when another waiter has taken it over. The first attempt arrives late, and its place is
+// cleaned up.
+func TestLateAttemptWithALentPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, arrive, asked := memlock.New(nil), make(chan struct{}), make(chan struct{})
+		var hangs atomic.Bool
+		f := faulty(t, store, func(c drivertest.Call) (fault drivertest.Fault) {
+			if c.Op == drivertest.Acquire && c.Refs[0].LockID == "own" && hangs.CompareAndSwap(true, false) {
+				close(asked)
+				fault.HoldRequest, fault.LoseReply = arrive, true
+			}
+			return fault
+		})
+		c, other := newClient(t, f, nil), newClient(t, store, nil)
+		h := tryLock(t, other, "r", &holdfast.LockOptions{LockID: "own"})
+		ctx, cancel := context.WithCancel(t.Context())
+		aside := locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
+		time.Sleep(time.Second)
+		hangs.Store(true)
+		<-asked
+		next := locking(t.Context(), c, "r", &holdfast.LockOptions{Fair: true})
+		time.Sleep(500 * time.Millisecond) // the first asks again
+		cancel()
+		<-aside
+		g, _ := handOver(t, h, next)
+		unlock(t, g)
+		h = tryLock(t, other, "r", nil)
+		close(arrive)
+		time.Sleep(2 * time.Second)
+		unlock(t, h)
+		unlock(t, tryLock(t, other, "r", nil))
+	})
+}
+
 // One lost request costs no place, whether it is that of a Lock that has just begun or of one
 // that inherits the place.
 func TestLostRequestCostsNoPlace(t *testing.T) {
