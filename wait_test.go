@@ -834,6 +834,25 @@ func TestUnknownIsNotHeld(t *testing.T) {
 		_, err := c.TryLock(ctx, "r", nil)
 		mustBeUnknown(t, err, drivertest.ErrFault)
 	})
+	inBubble(t, "an error of the store's own at the end of ctx", func(t *testing.T) {
+		c := newClient(t, connStore{memlock.New(nil)}, nil)
+		for _, lock := range []func(context.Context, string, *holdfast.LockOptions) (*holdfast.Hold, error){c.Lock, c.TryLock} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/10)
+			_, err := lock(ctx, "r", nil)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got error %v, want that of ctx as well", err)
+			}
+		}
+	})
+}
+
+// connStore closes its connection when the ctx of an acquire ends.
+type connStore struct{ driver.Store }
+
+func (connStore) Acquire(ctx context.Context, _ driver.AcquireRequest) (driver.Grant, error) {
+	<-ctx.Done()
+	return driver.Grant{}, errors.New("use of closed network connection")
 }
 
 // The waiters of a line wait for a silent store together, not one after the other.
@@ -862,5 +881,15 @@ func TestLineGivesUpTogether(t *testing.T) {
 		if r := <-young; r.err == nil || r.at.Sub(began) < 50*time.Second || r.at.Sub(began) > 75*time.Second {
 			t.Errorf("one who came 20 s later gave up after %v: %v", r.at.Sub(began), r.err)
 		}
+	})
+	inBubble(t, "with a shorter TTL", func(t *testing.T) {
+		c := newClient(t, faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true})), nil)
+		began := time.Now()
+		long := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		if r := <-locking(t.Context(), c, "r", &holdfast.LockOptions{TTL: time.Second}); r.err == nil || r.at.Sub(began) > 3*time.Second {
+			t.Errorf("gave up after %v: %v", r.at.Sub(began), r.err)
+		}
+		<-long
 	})
 }

@@ -436,6 +436,48 @@ func TestSameHoldIDBothUnderWay(t *testing.T) {
 	})
 }
 
+// A request is replaced by one with the same hold ID while its attempt is under way. If that
+// attempt is granted later, the second gets the grant at once. If the hold ID was released in
+// between, nothing is left.
+func TestReplacedAndGranted(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			arrives, first := make(chan struct{}), true
+			q := wire.AcquireRequest{Resource: "r", LockID: "l", TTLMs: 300_000, WaitMs: 20_000, HoldID: driver.NewHoldID()}
+			store := faulty(t, func(c drivertest.Call) (f drivertest.Fault) {
+				if c.Op == drivertest.Acquire && c.Refs[0].HoldID == q.HoldID && first {
+					first, f.HoldRequest = false, arrives
+				}
+				return f
+			})
+			s := newSite(t, store, nil)
+			g := s.acquire(wire.AcquireRequest{Resource: "r"})
+			one := s.posting(t.Context(), wire.AcquirePath, q)
+			synctest.Wait()
+			other := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "o", WaitMs: 100})
+			<-other
+			two := s.posting(t.Context(), wire.AcquirePath, q)
+			synctest.Wait()
+			ref := wire.Ref{Resource: "r", LockID: "l", HoldID: q.HoldID}
+			if released {
+				s.release(ref)
+			}
+			s.release(refOf(g))
+			close(arrives)
+			began := time.Now()
+			<-one
+			<-two
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("the second waited %v", took)
+			}
+			time.Sleep(20 * time.Second)
+			if holds := stored(t, store, "r"); released == (len(holds) > 0) {
+				t.Errorf("released %v: the store has %+v", released, holds)
+			}
+		})
+	}
+}
+
 // The place of a wait goes with the release also if the server has forgotten the wait, or
 // another one had it.
 func TestReleaseOfAPlaceThatIsKept(t *testing.T) {

@@ -233,12 +233,10 @@ func (l *line) noteAsk(w *Waiter) {
 	l.most = most
 }
 
-// silence returns how long the store has been silent, as far as the waiter was there.
-func (l *line) silence(w *Waiter) time.Duration {
-	if !l.silent {
-		return 0
-	}
-	return l.ran - max(l.silentSince, w.ranAt)
+// tooSilent reports whether the store has been silent for the waiter's patience, as far as the
+// waiter was there.
+func (l *line) tooSilent(w *Waiter) bool {
+	return w.Patience != 0 && l.silent && l.ran-max(l.silentSince, w.ranAt) >= w.Patience
 }
 
 // inviteShared invites the first waiters of the line if they wait for a shared hold with the

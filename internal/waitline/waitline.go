@@ -133,13 +133,14 @@ type Waiter struct {
 	askedAt time.Duration // by the clock
 
 	// Guarded by Lines.mu.
-	line  *line         // nil if it is in no line
-	over  error         // why its wait has ended
-	askAt time.Duration // when it asks without an invitation
-	since time.Duration // when it began to wait
-	ranAt time.Duration // the line's ran when the waiter came
-	away  *time.Timer
-	pace  *pace // nil if it was always answered and never refused
+	line      *line         // nil if it is in no line
+	forgotten *bool         // whether its key was given up, for all waiters with it; nil if it has none
+	over      error         // why its wait has ended
+	askAt     time.Duration // when it asks without an invitation
+	since     time.Duration // when it began to wait
+	ranAt     time.Duration // the line's ran when the waiter came
+	away      *time.Timer
+	pace      *pace // nil if it was always answered and never refused
 }
 
 // Ask is one attempt that a waiter is to make.
@@ -166,7 +167,11 @@ func (ls *Lines) Join(w *Waiter) (ask Ask) {
 	w.ls, w.present, w.askAt = ls, true, never
 	var old *Waiter
 	if w.Key != nil {
-		if old = ls.byKey[w.Key]; old != nil && old.Kind != w.Kind {
+		w.forgotten = new(bool)
+		if old = ls.byKey[w.Key]; old != nil {
+			w.forgotten = old.forgotten
+		}
+		if old != nil && old.Kind != w.Kind {
 			ls.remove(old, now, ErrReplaced)
 			old = nil
 		}
@@ -271,7 +276,7 @@ func (w *Waiter) begin(now time.Duration, over error) (Ask, error) {
 	}
 	l := w.line
 	l.pass(now)
-	if w.Patience != 0 && l.silence(w) >= w.Patience {
+	if l.tooSilent(w) {
 		return Ask{}, l.heard
 	}
 	w.asking, w.invited, w.askAt, w.askedAt = true, false, never, now
@@ -354,7 +359,8 @@ func (w *Waiter) Refused(e *driver.HeldError, ahead []driver.Place, most time.Du
 }
 
 // Silent notes that the store has not answered: the waiter asks again after a pause. It
-// returns err if the store has been silent for the waiter's patience.
+// returns err if the store has been silent for the waiter's patience. The waits of others
+// whose patience is over end too.
 func (w *Waiter) Silent(err error) error {
 	ls := w.ls
 	ls.mu.Lock()
@@ -366,7 +372,13 @@ func (w *Waiter) Silent(err error) error {
 	now := ls.Scope.Clock()
 	w.answer(err, true, now)
 	w.silent++
-	if w.Patience != 0 && l.silence(w) >= w.Patience {
+	for _, other := range l.waiters {
+		if other.present && !other.asking && l.tooSilent(other) {
+			other.over = err
+			other.signal()
+		}
+	}
+	if l.tooSilent(w) {
 		return err
 	}
 	p := w.paces()
@@ -378,13 +390,20 @@ func (w *Waiter) Silent(err error) error {
 }
 
 // Granted notes a grant: the waiter leaves, and the next ones are invited. The error is
-// ErrForgotten if the key was given up since the waiter asked.
+// ErrForgotten if the key was given up since the waiter asked, or ErrReplaced: then the
+// waiter with the same key asks too, and may get the same grant.
 func (w *Waiter) Granted() error {
 	ls := w.ls
 	ls.mu.Lock()
 	l := w.line
 	if l == nil {
 		defer ls.mu.Unlock()
+		switch next := ls.byKey[w.Key]; {
+		case w.forgotten != nil && *w.forgotten:
+			return ErrForgotten
+		case next != nil:
+			next.invite()
+		}
 		return w.over
 	}
 	now := w.askedAt
@@ -521,9 +540,12 @@ func (ls *Lines) Reject(resource, lockID string, err error) {
 func (ls *Lines) Forget(key any) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w := ls.byKey[key]; w != nil {
-		ls.remove(w, ls.Scope.Clock(), ErrForgotten)
+	w := ls.byKey[key]
+	if w == nil {
+		return
 	}
+	*w.forgotten = true
+	ls.remove(w, ls.Scope.Clock(), ErrForgotten)
 }
 
 // Waiting is a waiter, and since when it has been waiting.
