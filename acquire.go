@@ -71,8 +71,9 @@ func (a *acquirer) once(ctx context.Context, ask waitline.Ask) (*Hold, error) {
 		return nil, foreign.CtxError(ctx)
 	}
 	c, now := a.c, ask.At
-	if a.unknown > 0 && now >= c.leases.Deadline(a.sent, a.q.TTL) {
-		a.abandon() // a grant under this ID could no longer be used
+	otherPlace := !a.place.IsZero() && !ask.Place.IsZero() && ask.Place != a.place
+	if a.unknown > 0 && (now >= c.leases.Deadline(a.sent, a.q.TTL) || otherPlace) {
+		a.abandon() // a grant under this ID could no longer be used, or its clean-up is about one place
 	}
 	if a.unknown == 0 {
 		if a.tried {
@@ -168,6 +169,7 @@ func (a *acquirer) abandon() <-chan struct{} {
 		Attempts: a.unknown, Place: a.place, From: now, Until: now + cleanup.StrayTime(a.q),
 	}
 	asked := a.c.cleaner.Add(o)
+	a.c.takeOutUnused(a.q.Resource, o.Place)
 	a.q.HoldID = driver.NewHoldID()
 	a.tried, a.unknown, a.place = false, 0, driver.PlaceID{}
 	return asked
@@ -289,7 +291,11 @@ func (a *acquirer) askInTurn(ctx context.Context, w *waitline.Waiter, ask waitli
 		case permanent(err):
 			return nil, err
 		default:
-			if over := w.Silent(err); over != nil {
+			over := w.Silent(err)
+			switch {
+			case over != nil && ctx.Err() != nil:
+				return nil, endedWith(ctx, over)
+			case over != nil:
 				return nil, over
 			}
 			c.warn("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
@@ -352,6 +358,14 @@ func (c *Client) placeDropped(d waitline.Dropped) {
 	}
 	if d.Fair {
 		c.cleaner.TakeOut(d.Place)
+	}
+}
+
+// takeOutUnused gives up the fair place of attempts that are being cleaned up, unless a waiter
+// uses it: then placeDropped will do so.
+func (c *Client) takeOutUnused(resource string, place driver.PlaceID) {
+	if !place.IsZero() && !c.lines.Uses(resource, place) {
+		c.cleaner.TakeOut(place)
 	}
 }
 

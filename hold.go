@@ -240,9 +240,7 @@ func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 		ref := h.lease.Ref
 		ref.Token = 0
 		c.cleaner.Add(cleanup.Orphan{Ref: ref, Attempts: 2, Place: h.strays.place, From: from, Until: h.strays.until})
-		if !h.strays.place.IsZero() {
-			c.cleaner.TakeOut(h.strays.place)
-		}
+		c.takeOutUnused(ref.Resource, h.strays.place)
 	}
 }
 

@@ -414,6 +414,102 @@ func TestLateAttemptWithALentPlace(t *testing.T) {
 	})
 }
 
+// lendingStore lets the next acquire of "own" with a place wait. Then the hold in the way goes,
+// the acquire is granted, and its answer gets lost. Later acquires are slow.
+type lendingStore struct {
+	driver.Store
+	armed, slow atomic.Bool
+	asked, goOn chan struct{}
+	inTheWay    driver.HoldRef
+}
+
+func (s *lendingStore) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	switch {
+	case q.LockID == "own" && !q.Place.IsZero() && s.armed.CompareAndSwap(true, false):
+		close(s.asked)
+		<-s.goOn
+		_, err := s.Release(ctx, []driver.ReleaseRequest{{HoldRef: s.inTheWay}})
+		if err == nil {
+			_, err = s.Store.Acquire(ctx, q)
+		}
+		return driver.Grant{}, errors.Join(err, drivertest.ErrFault)
+	case s.slow.Load():
+		time.Sleep(200 * time.Millisecond)
+	}
+	return s.Store.Acquire(ctx, q)
+}
+
+// The waiter that took the place over keeps it when the first one, which was granted by its
+// late attempt and learns of that by another one, unlocks.
+func TestLentPlaceIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &lendingStore{Store: memlock.New(nil), asked: make(chan struct{}), goOn: make(chan struct{})}
+		s.inTheWay = driver.HoldRef{Resource: "r", LockID: "own", HoldID: driver.NewHoldID()}
+		_, err := s.Store.Acquire(t.Context(), driver.AcquireRequest{Resource: "r", LockID: "own", HoldID: s.inTheWay.HoldID, TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, other := newClient(t, s, nil), newClient(t, s.Store, nil)
+		own := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
+		time.Sleep(time.Second)
+		s.armed.Store(true)
+		<-s.asked
+		next := locking(t.Context(), c, "r", &holdfast.LockOptions{Fair: true})
+		synctest.Wait()
+		close(s.goOn)
+		mine := granted(t, own)
+		time.Sleep(time.Second)
+		rival := locking(t.Context(), other, "r", &holdfast.LockOptions{Fair: true})
+		time.Sleep(time.Second)
+		s.slow.Store(true)
+		unlock(t, mine)
+		select {
+		case <-rival:
+			t.Fatal("the rival, who came later, was served first")
+		case n := <-next:
+			unlock(t, n.hold)
+		}
+		unlock(t, granted(t, rival))
+	})
+}
+
+// The place was dropped before the attempt that had it was given up.
+func TestLateAttemptWithADroppedPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, arrive, asked := memlock.New(nil), make(chan struct{}), make(chan struct{})
+		var hangs, lost atomic.Bool
+		f := faulty(t, store, func(c drivertest.Call) (fault drivertest.Fault) {
+			switch own := c.Op == drivertest.Acquire && c.Refs[0].LockID == "own"; {
+			case own && hangs.CompareAndSwap(true, false):
+				lost.Store(true)
+				close(asked)
+				fault.HoldRequest, fault.LoseReply = arrive, true
+			case own && lost.Load():
+				fault.LoseRequest = true
+			}
+			return fault
+		})
+		c, other := newClient(t, f, nil), newClient(t, store, nil)
+		h := tryLock(t, other, "r", &holdfast.LockOptions{LockID: "own"})
+		ctx, cancel := context.WithCancel(t.Context())
+		aside := locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
+		time.Sleep(time.Second)
+		hangs.Store(true)
+		<-asked
+		g, _ := handOver(t, h, locking(t.Context(), c, "r", &holdfast.LockOptions{Fair: true}))
+		unlock(t, g)
+		lost.Store(false)
+		h = tryLock(t, other, "r", nil)
+		time.Sleep(4 * time.Second) // the first asks again, and is refused
+		cancel()
+		<-aside
+		close(arrive)
+		time.Sleep(2 * time.Second)
+		unlock(t, h)
+		unlock(t, tryLock(t, other, "r", nil))
+	})
+}
+
 // One lost request costs no place, whether it is that of a Lock that has just begun or of one
 // that inherits the place.
 func TestLostRequestCostsNoPlace(t *testing.T) {

@@ -844,14 +844,21 @@ func TestUnknownIsNotHeld(t *testing.T) {
 				t.Errorf("got error %v, want that of ctx as well", err)
 			}
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2200*time.Millisecond)
+		defer cancel()
+		_, err := c.Lock(ctx, "r", &holdfast.LockOptions{TTL: time.Second}) // its patience is over too
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v, want that of ctx as well", err)
+		}
 	})
 }
 
-// connStore closes its connection when the ctx of an acquire ends.
+// connStore closes its connection a moment after the ctx of an acquire has ended.
 type connStore struct{ driver.Store }
 
 func (connStore) Acquire(ctx context.Context, _ driver.AcquireRequest) (driver.Grant, error) {
 	<-ctx.Done()
+	time.Sleep(300 * time.Millisecond)
 	return driver.Grant{}, errors.New("use of closed network connection")
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -121,7 +122,7 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	s.routes = s.makeRoutes()
 	s.scope = storecall.NewScope(clock.New())
 	lines := waitline.Config{
-		Scope: s.scope, Traits: store.Traits, Places: placesOfLine, Poll: pollLimit, MostAway: 2 * o.MaxWaits,
+		Scope: s.scope, Traits: store.Traits, Places: placesOfLine, Poll: pollLimit, MostAway: 2 * min(o.MaxWaits, math.MaxInt/2),
 		Watched: func(_ string, began time.Time, err error) { o.Observer.storeCall(s.scope.Life, "watch", began, err) },
 	}
 	if w, ok := store.(driver.Watcher); ok {

@@ -445,28 +445,37 @@ func TestFailuresDelayNothing(t *testing.T) {
 			r.kept(1)
 		}
 	})
-	bubble(t, "many that fail", func(t *testing.T) {
-		r := newRoom(t)
-		r.send = silent
-		r.grant(ref("good"))
-		r.Add(cleanup.Orphan{Ref: ref("good"), Endless: true})
-		time.Sleep(3 * time.Second)
-		r.answers(func(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-			if slices.ContainsFunc(qs, func(q driver.ReleaseRequest) bool { return q.Resource == "bad" }) {
-				return nil, errLate
+	for takes, each := range map[time.Duration]time.Duration{
+		0: time.Second / 2, 600 * time.Millisecond: time.Second / 2, time.Minute: 4 * time.Second,
+	} {
+		bubble(t, fmt.Sprintf("many that fail after %v", takes), func(t *testing.T) {
+			r := newRoom(t)
+			r.send = silent
+			r.grant(ref("good"))
+			r.Add(cleanup.Orphan{Ref: ref("good"), Endless: true})
+			time.Sleep(3 * time.Second)
+			r.answers(func(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+				if !slices.ContainsFunc(qs, func(q driver.ReleaseRequest) bool { return q.Resource == "bad" }) {
+					return r.release(ctx, qs)
+				}
+				select {
+				case <-time.After(takes):
+					return nil, errLate
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			})
+			for range 2 * time.Minute / each {
+				time.Sleep(each)
+				o := cleanup.Orphan{Ref: ref("bad"), Attempts: 1, From: r.scope.Clock(), Until: r.scope.Clock() + 30*time.Second}
+				o.Ref.HoldID = driver.NewHoldID()
+				r.Add(o)
 			}
-			return r.release(ctx, qs)
+			if len(r.holds) != 0 {
+				t.Error("after two minutes the hold is not released")
+			}
 		})
-		for range 240 {
-			time.Sleep(500 * time.Millisecond)
-			o := cleanup.Orphan{Ref: ref("bad"), Attempts: 1, From: r.scope.Clock(), Until: r.scope.Clock() + 30*time.Second}
-			o.Ref.HoldID = driver.NewHoldID()
-			r.Add(o)
-		}
-		if len(r.holds) != 0 {
-			t.Error("after two minutes the hold is not released")
-		}
-	})
+	}
 }
 
 // After Close each orphan, also a later one, is released up to three times, and everything

@@ -386,7 +386,8 @@ func (c *Cleaner) next(run int) (batch []*release, qs []driver.ReleaseRequest, p
 			again = append(again, &o.release)
 		}
 	}
-	if c.sending = len(batch) > 0; !c.sending {
+	// Failed releases go first: they go beside the others.
+	if c.sending = len(batch) > 0 && len(again) == 0; !c.sending {
 		batch = again
 		c.again = c.again || len(again) > 0
 	}
@@ -445,7 +446,7 @@ func (c *Cleaner) noteBatch(batch []*release, results []driver.ReleaseResult, er
 	defer c.mu.Unlock()
 	now := c.Scope.Clock()
 	switch failed := note(batch, results, err); {
-	case failed && (again || c.rest <= now): // new failures do not delay old ones
+	case failed && (again || c.rest == 0): // new failures do not delay old ones
 		c.rest = now + c.fails.Next()
 	case again:
 		c.rest, c.fails = 0, storecall.Retries()

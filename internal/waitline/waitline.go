@@ -373,7 +373,7 @@ func (w *Waiter) Silent(err error) error {
 	w.answer(err, true, now)
 	w.silent++
 	for _, other := range l.waiters {
-		if other.present && !other.asking && l.tooSilent(other) {
+		if other.over == nil && other.present && !other.asking && l.tooSilent(other) {
 			other.over = err
 			other.signal()
 		}
@@ -566,6 +566,14 @@ func (ls *Lines) Waiting() (all []Waiting) {
 		}
 	}
 	return all
+}
+
+// Uses reports whether a waiter for the resource uses the place.
+func (ls *Lines) Uses(resource string, place driver.PlaceID) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.lines[resource]
+	return l != nil && slices.ContainsFunc(l.waiters, func(w *Waiter) bool { return w.Place == place })
 }
 
 // Close ends all waits: Turn fails with ErrClosed.

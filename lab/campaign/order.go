@@ -3,6 +3,7 @@
 package campaign
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -68,13 +69,19 @@ func settled(events []history.Event, c judge.Circumstances) (all []history.Event
 }
 
 // forgotten returns a release without an answer for each place that a crash may have taken back:
-// one that was asked for within grace before it. A store need not have it on disk, or on a copy.
+// one that was first confirmed within grace before it, or not yet. A store need not have it on
+// disk, or on a copy.
 func forgotten(events []history.Event, c judge.Circumstances) (all []history.Event) {
+	events = slices.SortedFunc(slices.Values(events), func(a, b history.Event) int { return cmp.Compare(a.Called, b.Called) })
 	for _, crash := range c.Crashes {
 		known := make(map[string]bool)
 		for _, e := range events {
-			if e.Kind == history.Acquire && e.Place != "" && !known[e.Place] && e.Called <= crash.To && crash.From <= e.Answered+c.Grace {
-				known[e.Place] = true
+			if e.Kind != history.Acquire || e.Place == "" || known[e.Place] || e.Called > crash.To {
+				continue
+			}
+			latest := crash.From <= e.Answered+c.Grace
+			known[e.Place] = latest || e.Outcome == history.Held && e.Position >= 0
+			if latest {
 				all = append(all, history.Event{
 					Kind: history.Release, Resource: e.Resource, LockID: e.LockID, Place: e.Place,
 					Called: crash.From, Answered: crash.To, Outcome: history.Unknown,

@@ -55,8 +55,8 @@ type Circumstances struct {
 	// hold surely survives one, and holders may wrongly rely on their locks afterwards; tokens
 	// must rise all the same.
 	Losses []history.Interval
-	// Crashes are periods in each of which the store may have lost places in the queue, at an
-	// unknown moment, and nothing else.
+	// Crashes are periods in each of which the store may have lost places in the queue that it
+	// had confirmed at most Grace before, and nothing else.
 	Crashes []history.Interval
 	// Clocked means that holds of the same moment may have the same token.
 	Clocked bool

@@ -155,6 +155,10 @@ func TestViolations(t *testing.T) {
 			"passed by a request without a place": of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), granted(3*s, "c", 2)),
 			"passed by a later waiter": of(granted(0, "a", 1), queued(s, "b"), queued(2*s, "c"), released(3*s, "a", 1),
 				placed(granted(4*s, "c", 2), "c")),
+			"passed after a crash that it had its place long before": {
+				of(granted(0, "a", 1), queued(s, "b"), queued(7*s, "b"), released(9*s, "a", 1), granted(12*s, "c", 2)).events,
+				judge.Circumstances{Grace: 5 * s, Crashes: lossAt(8 * s)},
+			},
 			"passed after it renewed its place": of(granted(0, "a", 1), queued(s, "b"), queued(7*s, "b"), released(9*s, "a", 1), granted(12*s, "c", 2)),
 		},
 		judge.Waiters: {
@@ -217,7 +221,7 @@ func TestNoViolations(t *testing.T) {
 		"place may be granted":    of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), placed(unanswered(granted(3*s, "b", 0)), "b"), granted(3*s, "c", 2)),
 		"readers pass readers":    of(granted(0, "a", 1), shared(queued(s, "b"), 0), released(2*s, "a", 1), shared(granted(3*s, "c", 2), 0)),
 		"refused because of one":  of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), behind(refused(10*s, "c"))),
-		"passed after a crash":    {of(granted(0, "a", 1), queued(s, "b"), released(3*s, "a", 1), granted(4*s, "c", 2)).events, judge.Circumstances{Crashes: lossAt(2 * s)}},
+		"passed after a crash":    {of(granted(0, "a", 1), queued(s, "b"), released(3*s, "a", 1), granted(4*s, "c", 2)).events, judge.Circumstances{Grace: 5 * s, Crashes: lossAt(2 * s)}},
 		"passed after a loss":     {of(granted(0, "a", 1), queued(s, "b"), granted(4*s, "c", 2)).events, judge.Circumstances{Losses: lossAt(2 * s)}},
 		"came at the same moment": of(granted(0, "a", 1), queued(s, "b"), queued(s+ms, "c"), released(3*s, "a", 1), placed(granted(4*s, "c", 2), "c")),
 		"waiter in time":          of(waited(0, 5*s, 4*s, history.Done)),

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -70,9 +69,14 @@ func queue(resource string, events []history.Event, c Circumstances) (all []*pla
 		if p.taken != never {
 			p.sureEnd = min(p.sureEnd, p.lastSeen+leastKept)
 		}
-		for _, loss := range slices.Concat(c.Losses, c.Crashes) {
+		for _, loss := range c.Losses {
 			if p.came <= loss.To {
 				p.sureEnd = min(p.sureEnd, loss.From)
+			}
+		}
+		for _, crash := range c.Crashes {
+			if p.came <= crash.To && p.taken > crash.From-c.Grace {
+				p.sureEnd = min(p.sureEnd, crash.From)
 			}
 		}
 	}
