@@ -270,58 +270,60 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 // A caller's error is its own: it may change the holders, whatever other callers got and the
 // Trace reads.
 func TestErrorsAreNotShared(t *testing.T) {
-	store := memlock.New(nil)
-	look := func(resource string, err error) {
-		var held *holdfast.HeldError
-		if !errors.As(err, &held) {
-			return
-		}
-		if held.BySelf && resource[0] != 's' {
-			t.Errorf("%q is held by itself", resource)
-		}
-		for _, h := range held.Holders {
-			if h.Comment != "" {
-				t.Error("the Trace got a caller's change of its error")
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		look := func(resource string, err error) {
+			var held *holdfast.HeldError
+			if !errors.As(err, &held) {
+				return
+			}
+			if held.BySelf && resource[0] != 's' {
+				t.Errorf("%q is held by itself", resource)
+			}
+			for _, h := range held.Holders {
+				if h.Comment != "" {
+					t.Error("the Trace got a caller's change of its error")
+				}
 			}
 		}
-	}
-	trace := &holdfast.Trace{
-		AttemptEnd: func(_ context.Context, info holdfast.AttemptInfo) { look(info.Resource, info.Err) },
-		WaitEnd:    func(_ context.Context, info holdfast.WaitInfo) { look(info.Resource, info.Err) },
-		Failed:     func(_ context.Context, info holdfast.FailInfo) { look(info.Resource, info.Err) },
-	}
-	c, d := newClient(t, store, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
-	lock(t, d, "r", nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	var waits []<-chan result
-	for range 10 {
-		waits = append(waits, locking(ctx, c, "r", nil))
-	}
-	for _, w := range waits {
-		held := heldError(t, (<-w).err)
-		if held.Holders[0].Comment != "" {
-			t.Error("one error has the holders of another")
+		trace := &holdfast.Trace{
+			AttemptEnd: func(_ context.Context, info holdfast.AttemptInfo) { look(info.Resource, info.Err) },
+			WaitEnd:    func(_ context.Context, info holdfast.WaitInfo) { look(info.Resource, info.Err) },
+			Failed:     func(_ context.Context, info holdfast.FailInfo) { look(info.Resource, info.Err) },
 		}
-		held.Holders[0].Comment = "mine"
-	}
-	mine := &holdfast.LockOptions{LockID: "mine"}
-	lock(t, c, "s", mine)
-	for range 10 {
-		_, err := c.TryLock(t.Context(), "s", mine)
-		held := heldError(t, err)
-		if !held.BySelf {
-			t.Errorf("got %+v", held)
+		c, d := newClient(t, store, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
+		lock(t, d, "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		var waits []<-chan result
+		for range 10 {
+			waits = append(waits, locking(ctx, c, "r", nil))
 		}
-		held.Holders[0].Comment = "mine"
-	}
-	err := c.Do(t.Context(), "s2", nil, func(ctx context.Context) error {
-		_, err := c.TryLock(ctx, "s2", nil)
-		return err
+		for _, w := range waits {
+			held := heldError(t, (<-w).err)
+			if held.Holders[0].Comment != "" {
+				t.Error("one error has the holders of another")
+			}
+			held.Holders[0].Comment = "mine"
+		}
+		mine := &holdfast.LockOptions{LockID: "mine"}
+		lock(t, c, "s", mine)
+		for range 10 {
+			_, err := c.TryLock(t.Context(), "s", mine)
+			held := heldError(t, err)
+			if !held.BySelf {
+				t.Errorf("got %+v", held)
+			}
+			held.Holders[0].Comment = "mine"
+		}
+		err := c.Do(t.Context(), "s2", nil, func(ctx context.Context) error {
+			_, err := c.TryLock(ctx, "s2", nil)
+			return err
+		})
+		if held := heldError(t, err); held.Resource == "s2" {
+			held.Holders[0].Comment = "mine"
+		}
 	})
-	if held := heldError(t, err); held.Resource == "s2" {
-		held.Holders[0].Comment = "mine"
-	}
 }
 
 // New calls ClientStart even while all other calls wait.
