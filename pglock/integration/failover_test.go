@@ -103,7 +103,13 @@ func TestStandby(t *testing.T) {
 	pair := engines.NewPostgresPair(t)
 	p := newStore(t, inDatabase(t, pair.URL))
 	ask.Granted(t, p, ask.Request("held", "a"))
-	s := pglock.New(inDatabase(t, pair.Standby.URL).pool(t), &pglock.Options{Schema: p.name})
+	pool := inDatabase(t, pair.Standby.URL).pool(t)
+	for there := false; !there; { // until the standby has the schema
+		if err := pool.QueryRow(t.Context(), "SELECT to_regnamespace($1) IS NOT NULL", p.name).Scan(&there); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := pglock.New(pool, &pglock.Options{Schema: p.name})
 	defer closeStore(t, s)
 	err := s.Init(t.Context())
 	faults.MustBeUnknown(t, err) // it may take over
