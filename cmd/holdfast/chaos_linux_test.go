@@ -21,7 +21,6 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
@@ -46,8 +45,9 @@ type fault struct {
 	status  []int // what the wrapper may end with
 	keys    bool  // on a terminal, below a shell with job control
 	alone   bool  // the command has no children
+	family  bool  // the command has children in its session, which outlive it at TERM
 	foreign bool  // the wrapper has a child that is not the command's
-	isolate guard.Isolation
+	isolate bool
 }
 
 var faults = []fault{
@@ -63,7 +63,7 @@ var faults = []fault{
 	{strikes: "STOP command, wait 1/4, KILL wrapper", status: []int{137}},
 	{strikes: "Ctrl-Z, wait 1/8, fg, finish", status: []int{0}, keys: true},
 	{strikes: "Ctrl-Z, follower, fg", status: []int{76}, keys: true},
-	{strikes: "Ctrl-Z, wait 1/8, fg, finish", status: []int{0}, keys: true, isolate: guard.InPIDs},
+	{strikes: "Ctrl-Z, wait 1/8, fg, finish", status: []int{0}, keys: true, isolate: true},
 
 	// Several at once.
 	{strikes: "STOP guard, KILL wrapper", status: []int{137}},
@@ -76,15 +76,19 @@ var faults = []fault{
 	{strikes: "KILL guard", status: []int{137}, foreign: true},
 	{strikes: "STOP guard, KILL wrapper", status: []int{137}, foreign: true},
 	{strikes: "series", status: []int{0, 76, 137}},
-	{strikes: "series", status: []int{0, 76, 137}, isolate: guard.InCgroup},
-	{strikes: "series", status: []int{0, 76, 137}, isolate: guard.InPIDs},
+	{strikes: "series", status: []int{0, 76, 137}, isolate: true},
+
+	// The main process ends first, of the wrapper's signal or of another one.
+	{strikes: "TERM wrapper, wait 1/8, finish", status: []int{143}, family: true},
+	{strikes: "TERM wrapper, wait 1/8, TERM wrapper, wait 1/8, INT wrapper", status: []int{143}, family: true},
+	{strikes: "TERM wrapper, wait 1/8, KILL wrapper", status: []int{137}, family: true},
+	{strikes: "TERM wrapper, wait 1/8, KILL guard", status: []int{137}, family: true},
+	{strikes: "TERM wrapper, wait 1/8, STOP wrapper, follower, CONT wrapper", status: []int{76}, family: true},
+	{strikes: "KILL command", status: []int{137}, family: true},
 
 	// What only isolated commands stand.
-	{strikes: "KILL both", status: []int{137}, isolate: guard.InCgroup},
-	{strikes: "KILL both", status: []int{137}, isolate: guard.InPIDs},
-	{strikes: "STOP wrapper, KILL guard, follower, KILL wrapper", status: []int{137}, isolate: guard.InCgroup},
-	{strikes: "STOP wrapper, KILL guard, follower, KILL wrapper", status: []int{137}, isolate: guard.InPIDs},
-	{strikes: "KILL guard", status: []int{137}, foreign: true, isolate: guard.InCgroup},
+	{strikes: "KILL both", status: []int{137}, isolate: true},
+	{strikes: "STOP wrapper, KILL guard, follower, KILL wrapper", status: []int{137}, isolate: true},
 }
 
 // strike makes one of the strikes happen.
@@ -159,7 +163,7 @@ func TestChaos(t *testing.T) {
 		wg.Go(func() {
 			for n := range turns {
 				f := faults[n%len(faults)]
-				t.Run(fmt.Sprintf("%03d %s %s", n, f.strikes, f.isolate), func(t *testing.T) { chaos(t, f, store, fmt.Sprint("r", n)) })
+				t.Run(fmt.Sprintf("%03d %s %v", n, f.strikes, f.isolate), func(t *testing.T) { chaos(t, f, store, fmt.Sprint("r", n)) })
 			}
 		})
 	}
@@ -188,6 +192,15 @@ if [ "$0" = follower ]; then
 	: >followed
 	exit 0
 fi
+if [ "$0" = family ]; then
+	sh -c 'trap "" TERM; : >forked; read x <gate' &
+	while ! [ -e forked ]; do sleep 0.01; done
+	echo $$ >command.tmp
+	mv command.tmp command
+	read x <gate
+	wait
+	exit
+fi
 trap '' TERM
 if [ "$0" = tree ]; then
 	sh -c 'trap "" TERM HUP; read x <gate' &
@@ -214,18 +227,21 @@ func chaos(t *testing.T, f fault, store, resource string) {
 		_ = r.gate.Close()
 	})
 	role := "tree"
-	if f.alone {
+	switch {
+	case f.alone:
 		role = "alone"
+	case f.family:
+		role = "family"
 	}
-	if f.isolate != guard.NotIsolated {
-		probe := exec.CommandContext(t.Context(), "holdfast", "run", "--store", store, "--isolate="+string(f.isolate), resource, "--", "true")
+	if f.isolate {
+		probe := exec.CommandContext(t.Context(), "holdfast", "run", "--store", store, "--isolate", resource, "--", "true")
 		if out, err := probe.CombinedOutput(); err != nil {
-			t.Skipf("needs %s: %s", f.isolate, out)
+			t.Skipf("needs a PID namespace: %s", out)
 		}
 	}
 	victim := r.start(f, store, resource, role)
 	r.command = r.number("command")
-	if f.isolate == guard.InPIDs {
+	if f.isolate {
 		r.command = r.outside(victim.Process.Pid, r.command)
 	}
 	r.guard = parentOf(t, r.command)
@@ -254,8 +270,8 @@ func chaos(t *testing.T, f fault, store, resource string) {
 // keys.
 func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
 	run := []string{"holdfast", "run", "--store", store, "--ttl", chaosTTL.String()}
-	if f.isolate != guard.NotIsolated {
-		run = append(run, "--isolate="+string(f.isolate))
+	if f.isolate {
+		run = append(run, "--isolate")
 	}
 	run = append(run, resource, "--", "sh", "-c", witness, role)
 	if f.foreign {
@@ -322,7 +338,7 @@ func (r *chaosRound) signal(pid int, sig syscall.Signal) {
 // outside returns the number of the process below the wrapper that has that one in a PID
 // namespace.
 func (r *chaosRound) outside(wrapper, number int) int {
-	for p := range proc.Descendants(wrapper) {
+	for p := range proc.Descendants(wrapper, nil) {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
 		if numbers := strings.Fields(proc.Field(status, "NSpid")); len(numbers) == 2 && numbers[1] == strconv.Itoa(number) {
 			return p.PID

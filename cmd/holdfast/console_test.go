@@ -85,7 +85,7 @@ func open(t *testing.T, program ...string) *console {
 		close(c.ended)
 	}()
 	t.Cleanup(func() {
-		for p := range proc.Descendants(c.program.Process.Pid) {
+		for p := range proc.Descendants(c.program.Process.Pid, nil) {
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 		_ = c.program.Process.Kill()
@@ -210,7 +210,7 @@ func (c *console) processes() string {
 	c.mu.Lock()
 	fmt.Fprintf(&b, "printed: %q\n", c.screen)
 	c.mu.Unlock()
-	for p := range proc.Descendants(c.program.Process.Pid) {
+	for p := range proc.Descendants(c.program.Process.Pid, nil) {
 		line, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
 		b.WriteString(strconv.Itoa(p.PID) + " parent " + strconv.Itoa(p.Parent) + " group " + strconv.Itoa(p.Group) +
 			" " + state(p.PID) + " " + strings.ReplaceAll(string(line), "\x00", " ") + "\n")

@@ -33,7 +33,7 @@ func newForeignDir(t *testing.T) foreignDir {
 	dir, err := os.MkdirTemp("", "holdfast-foreign-") //nolint:usetesting // others may not enter t.TempDir
 	check(t, err)
 	t.Cleanup(func() {
-		for p := range proc.Descendants(1) { // what a test that failed leaves behind
+		for p := range proc.Descendants(1, nil) { // what a test that failed leaves behind
 			if at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.PID)); err == nil && at == dir {
 				_ = p.Signal(syscall.SIGKILL)
 			}
@@ -105,7 +105,7 @@ func TestUnkillableIsTold(t *testing.T) {
 	if status != 0 {
 		t.Errorf("status %d", status)
 	}
-	b.want(stderr, `^holdfast: "./asroot" runs as root \(setuid\): if .* beside the next holder; run holdfast itself with those rights, or with --isolate=cgroup\n`)
+	b.want(stderr, `^holdfast: "./asroot" runs as root \(setuid\): if .* beside the next holder; run holdfast itself with those rights\n`)
 
 	// The command runs until it was told.
 	const script = `trap 'exit 5' USR1; ./asroot --reuid 0 sleep 1000 & while :; do sleep 0.05; done`

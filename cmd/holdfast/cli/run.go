@@ -70,7 +70,7 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		if err := script.check(resources); err != nil {
 			return err
 		}
-		if err := j.Containment.Check(j.Policy, resources); err != nil {
+		if err := j.Containment.Check(j.Policy, flags.Changed("script")); err != nil {
 			return err
 		}
 		j.Command = command

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
 // Lease has locks of one lock ID, one for each resource, with the client that keeps them
@@ -74,15 +75,24 @@ func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfa
 	}()
 	var got answer
 	var sig os.Signal
-	select {
-	case got = <-answers:
+	for answered := false; !answered; {
 		select {
+		case got = <-answers:
+			answered = true
+			select {
+			case sig = <-signals:
+			default:
+			}
 		case sig = <-signals:
-		default:
+			if process.Ends(sig) {
+				cancel()
+				got = <-answers
+				answered = true
+			}
 		}
-	case sig = <-signals:
-		cancel()
-		got = <-answers
+		if !process.Ends(sig) {
+			sig = nil
+		}
 	}
 	switch {
 	case sig == nil && got.err == nil:

@@ -1,19 +1,29 @@
 // Package guard runs one command and makes sure that no process of the command
 // outlives a deadline, even if the program that started it stops or dies.
 //
-// On Unix a second process, the guard, starts the command and has the deadline.
-// The program sends it new deadlines through a socket. The guard sends the command
-// TERM some time before the deadline, and KILL at the deadline, or at once when the
-// socket closes because the program has died. The guard is the command's parent and,
-// on Linux, adopts all its descendants, so that none of them escapes. If the guard
-// itself dies, the kernel kills the command (on Linux) and this package the rest.
-// If the program dies, the guard becomes its Successor, once nothing of the command lives. The
-// code of the guard is in guard_process_unix.go, that of the program in guard_unix.go,
-// and what they send each other in message.go.
+// On Unix a second process, the guard, starts the command and has the deadline. The program
+// sends it new deadlines through a socket. The guard is the command's parent and, on Linux,
+// adopts all its descendants, so that none of them escapes. A run goes through these phases:
 //
-// What the guard cannot find or may not end is told (Unkillable, Strays), or isolated, so that
-// one write or one death ends it: in a cgroup (cgroup_linux.go), or in a PID namespace whose
-// first process is the guard (isolation_linux.go).
+//	waiting ── Run ──> running ── main process ends ──> rest ── rest has ended ──> ended
+//	                      │ └── by itself: its rest may be a service ──────────────> ended
+//	                      │                              │
+//	                      └─────── End, deadline ────────┴─> ending ── none lives ─> ended
+//
+// The rest are the descendants of the main process, once that has ended, in its own session;
+// those in another session are detached. The program waits for the rest if the main process was
+// told to end by a signal, which the rest then gets, too, or died of one that the program has not
+// passed on. In ending, all processes get TERM, and KILL at the deadline.
+//
+// When the program dies, the socket closes: the guard kills the command and, once nothing of
+// it lives, becomes the program's Successor. If the guard itself dies, the kernel kills the
+// main process (on Linux) and this package the others. The code of the guard is in
+// guard_process_unix.go, that of the program in guard_unix.go, and what they send each other in
+// message.go.
+//
+// What the guard cannot find or may not end is told (Unkillable, Strays), or isolated in a PID
+// namespace, whose first process is the guard (isolation_linux.go): the kernel ends them all
+// when that ends.
 //
 // On Windows there is no second process. The program and the command are in a job
 // object, which the kernel ends with the program.
@@ -49,11 +59,27 @@ type Command struct {
 	// Marks are texts in the environment of the command's processes, and of no others. By
 	// them what a killed guard leaves behind is found (on Linux).
 	Marks []string
+	// Children says what becomes of the other processes when the main process has ended.
+	Children Children
 	// Successor is what the guard becomes if the program dies without closing the guard, once
 	// nothing of the command lives. Nil: nothing. On Linux only: elsewhere a process of
 	// the command may live and not be found.
 	Successor *Successor
 }
+
+// Children is what becomes of a command's processes when its main process has ended.
+type Children string
+
+// The rules of Children.
+const (
+	// LeaveAll lets them live, unless the main process was told to end by a signal or died of
+	// one: then the rest is waited for.
+	LeaveAll Children = ""
+	// WaitAll waits for all of them, also for detached ones.
+	WaitAll Children = "wait"
+	// EndAll ends all of them.
+	EndAll Children = "kill"
+)
 
 // Successor is this program, started anew with other arguments. Its input may be secret. Where
 // the system has no files in memory it is not more than a pipe holds, 64 KiB. The successor writes
@@ -77,6 +103,21 @@ type Unkillable struct {
 	UID     int    // the user whose rights it has; -1: not known
 }
 
+// Named is a process and the name of its program.
+type Named struct {
+	PID  int
+	Name string
+}
+
+// Living are the processes of a command that live: how many, and the first three.
+type Living struct {
+	Count int
+	First []Named
+}
+
+// mostNamed is how many processes Living names.
+const mostNamed = 3
+
 // Event is news of the command. Exactly one field is set.
 type Event struct {
 	// Unkillable is a process that the guard cannot end, the first of its program and user.
@@ -86,11 +127,16 @@ type Event struct {
 	Stopped syscall.Signal
 	// Continued says that the command was continued.
 	Continued bool
+	// MainEnded is how the main process ended, if the run goes on for the other processes.
+	MainEnded *Result
+	// Rest is what the run waits for, a second after the main process has ended and then
+	// each minute.
+	Rest *Living
 	// Ended is the command's result, in the last event.
 	Ended *Result
 }
 
-// Result is how a command ended.
+// Result is how a command ended: Code and Signal are the main process's.
 type Result struct {
 	// Code is the exit status, if Signal is 0.
 	Code int
@@ -100,6 +146,8 @@ type Result struct {
 	Cut bool
 	// Fell says that the guard itself was killed, and the command with it.
 	Fell bool
+	// Left says that processes of the command live on: see Guard.Living.
+	Left bool
 }
 
 // Status returns the exit status that a shell would report: the command's own, or

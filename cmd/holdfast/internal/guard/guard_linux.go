@@ -3,6 +3,7 @@ package guard
 import (
 	"io"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,17 +41,61 @@ func signalTree(group int, sig syscall.Signal) {
 	signalBelow(os.Getpid(), group, sig)
 }
 
-// signalBelow sends the signal to the descendants of the process that are not in
-// the group.
+// signalBelow sends the signal to the descendants of the process that are not in the group.
 func signalBelow(root, group int, sig syscall.Signal) {
-	for p := range proc.Descendants(root) {
+	for p := range proc.Descendants(root, spared(sig)) {
 		if group == 0 || p.Group != group {
 			_ = p.Signal(sig) // fails if it has just ended, or is another user's
 		}
 	}
-	if root == os.Getpid() {
-		proc.SignalHidden(sig)
+}
+
+// spared reports what the signal does not go below: a nested run passes on what it gets
+// itself. KILL is for all.
+func spared(sig syscall.Signal) func(proc.Process) bool {
+	if sig == syscall.SIGKILL {
+		return nil
 	}
+	return func(p proc.Process) bool { return p.Name == name }
+}
+
+// signalRest sends the signal to what the lock waits for once the main process has ended,
+// except to the members of the group.
+func (p *process) signalRest(sig syscall.Signal, except int) {
+	for d := range proc.Descendants(os.Getpid(), spared(sig)) {
+		if p.isRest(d) && (except == 0 || d.Group != except) {
+			_ = d.Signal(sig) // fails if it has just ended, or is another user's
+		}
+	}
+}
+
+// isRest reports whether the lock waits for the process. One in another session than the main
+// process, which is this one's, is detached: a service.
+func (p *process) isRest(d proc.Process) bool {
+	return p.children == WaitAll || d.Session() == p.session
+}
+
+// restLives reports whether anything lives that the lock waits for. The first look is cheap.
+func (p *process) restLives() bool {
+	return !p.alone && (slices.ContainsFunc(proc.Children(os.Getpid()), p.isRest) ||
+		slices.ContainsFunc(slices.Collect(proc.Descendants(os.Getpid(), nil)), p.isRest))
+}
+
+// living returns what lives of the command or, if only is set, what the lock waits for.
+func (p *process) living(only bool) *Living {
+	l := &Living{}
+	if p.alone {
+		return l
+	}
+	for _, d := range proc.Children(os.Getpid()) {
+		if only && !p.isRest(d) || d.Name == name {
+			continue // a nested guard ends with its run
+		}
+		if l.Count++; l.Count <= mostNamed {
+			l.First = append(l.First, Named{d.PID, d.Name})
+		}
+	}
+	return l
 }
 
 // killStrays kills the members of the group and the marked processes, and reports

@@ -14,19 +14,16 @@ import (
 // clock counts the time that the machine sleeps on macOS.
 const clock = unix.CLOCK_MONOTONIC
 
-// Isolations are the kinds that this system may have.
-var Isolations = []Isolation{Auto}
-
 // Start starts a guard. Call it before a lock is acquired: if it fails, no lock is held
 // yet. The guard ends with this process, or when it is closed.
-func Start(i Isolation) (*Guard, error) {
-	if i != NotIsolated {
+func Start(isolate bool) (*Guard, error) {
+	if isolate {
 		return nil, errors.New("it needs Linux")
 	}
-	return start(nil, false, nil)
+	return start(false, nil)
 }
 
-// namespace and cgroup are not here.
+// namespace is not here.
 type namespace struct{}
 
 func enterNamespace() (*namespace, error) { return nil, syscall.ENOSYS }
@@ -34,22 +31,6 @@ func enterNamespace() (*namespace, error) { return nil, syscall.ENOSYS }
 func (*namespace) kill() {}
 
 func (*namespace) outside(pid int) (int, error) { return pid, nil }
-
-type cgroup struct{ path string }
-
-func cgroupOf(int) *cgroup { return nil }
-
-func (*cgroup) descriptor() int { return -1 }
-
-func (*cgroup) join(*syscall.SysProcAttr) {}
-
-func (*cgroup) sweep() {}
-
-func (*cgroup) kill() {}
-
-func (*cgroup) lives() bool { return false }
-
-func (*cgroup) remove() {}
 
 func memoryFile([]byte) (*os.File, error) { return nil, errors.ErrUnsupported }
 
@@ -76,6 +57,25 @@ func (p *process) treeLives() bool { return treeLives(p.group) }
 // treeLives reports whether the process group has a member, if it is known and not 0.
 func treeLives(group int) bool { return group != 0 && syscall.Kill(-group, 0) == nil }
 
+// signalRest sends the signal to the rest of the command's group, except to that of the group
+// that is not 0, which is the same.
+func (p *process) signalRest(sig syscall.Signal, except int) {
+	if except == 0 {
+		signalTree(p.group, sig)
+	}
+}
+
+func (p *process) restLives() bool { return p.treeLives() }
+
+// living returns that something lives, without a name.
+func (p *process) living(bool) *Living {
+	l := &Living{}
+	if p.treeLives() {
+		l.Count = 1
+	}
+	return l
+}
+
 // killStrays kills the members of the group, and reports whether there are any.
 func killStrays(group int, _ []string) bool {
 	signalTree(group, syscall.SIGKILL)
@@ -94,7 +94,7 @@ const Notices = false
 // lookout does nothing: the descendants of another process cannot be found.
 type lookout struct{}
 
-func (*lookout) begin(*cgroup) {}
+func (*lookout) begin() {}
 
 func (*lookout) soon() {}
 

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // name is the name of guards. It is not the program's: a user who kills all
@@ -42,7 +44,8 @@ func serve() {
 	rename(name)
 	wakeWithoutParent()
 	starts := make(chan *launch)
-	p := process{starts: starts, started: make(chan started, 1), states: make(chan state), adopts: adoptOrphans()}
+	p := process{starts: starts, started: make(chan started, 1), states: make(chan state), adopts: adoptOrphans(), restKill: never}
+	p.session, _ = unix.Getsid(0)
 	socket := os.NewFile(uintptr(i.socket), "socket")
 	p.reports.to = json.NewEncoder(socket)
 	if i.inNamespace {
@@ -52,10 +55,6 @@ func serve() {
 		if err != nil {
 			return
 		}
-	}
-	if i.cgroup >= 0 {
-		syscall.CloseOnExec(i.cgroup)
-		p.cgroup = cgroupOf(i.cgroup)
 	}
 	orders := make(chan order)
 	go receive(socket, orders)
@@ -68,7 +67,7 @@ func serve() {
 	for {
 		select {
 		case l := <-starts:
-			pid, err := startCommand(l, p.cgroup)
+			pid, err := startCommand(l)
 			p.started <- started{pid, err}
 		case <-over:
 			return
@@ -93,6 +92,17 @@ func catchSignals() {
 	}
 }
 
+// phase is how far a run is: see the package comment.
+type phase int
+
+const (
+	waiting phase = iota
+	running
+	rest
+	ending
+	over
+)
+
 // process is the guard process of one command.
 type process struct {
 	orders    <-chan order // closed when the program is gone
@@ -101,20 +111,27 @@ type process struct {
 	started   chan started
 	starting  *launch    // it has not started yet; nil: none
 	states    chan state // of the command
+	phase     phase
 	schedule  schedule
-	group     int // the command's process group, and its process ID; 0: none yet
-	killed    bool
-	pause     time.Duration // between looks at the rest of the tree
-	spent     time.Duration // on the last of them
-	ended     *Result       // how the command ended; its descendants may be alive
-	alone     bool          // this process has no children left
-	orphaned  bool          // the program is gone
-	adopts    bool          // a process of the command that loses its parent becomes a child of this one
-	over      bool          // nothing is left to do but to wait for the program
-	done      bool          // the program needs nothing any more
+	group     int            // the command's process group, and its process ID; 0: none yet
+	session   int            // of this process and the main process
+	main      *Result        // how the main process ended; its descendants may be alive
+	cut       bool           // the program or the deadline has ended the command
+	passed    syscall.Signal // the last signal to end that was passed on to the main process; 0: none
+	toGroup   bool           // to all of its group
+	asked     bool           // the rest was asked to end
+	restKill  time.Duration  // when the rest is killed
+	told      bool           // that the main process has ended
+	tellAt    time.Duration  // when to tell again what lives
+	pause     time.Duration  // between looks at the rest of the tree
+	spent     time.Duration  // on the last of them
+	alone     bool           // this process has no children left
+	orphaned  bool           // the program is gone
+	adopts    bool           // a process of the command that loses its parent becomes a child of this one
+	done      bool           // the program needs nothing any more
 	lookout   lookout
-	cgroup    *cgroup    // of the command; nil: none
 	namespace *namespace // nil: this process is not the first of one
+	children  Children
 	marks     []string
 	successor *Successor
 }
@@ -134,33 +151,32 @@ type state struct {
 }
 
 func (p *process) serve() {
-	defer p.cgroup.remove() // of a command that was not started
 	for {
 		wait := never
 		switch {
-		case p.over && p.done:
+		case p.done && (p.phase == waiting || p.phase == rest || p.phase == over):
 			return
-		case p.over && p.orphaned:
+		case p.orphaned && p.phase == waiting:
+			return
+		case p.orphaned && p.phase == over:
 			p.bequeath()
 			return
-		case p.idle() && (p.done || p.orphaned):
-			return
-		case !p.idle() && !p.over:
-			if p.over = p.finished(); p.over {
-				continue
-			}
+		case p.phase == waiting || p.phase == over:
+		case p.finish():
+			continue
+		default:
 			wait = p.act()
 		}
 		select {
 		case o, open := <-p.orders:
-			if !open {
-				p.orders, p.orphaned = nil, true
-				if !p.schedule.lenient && !p.over && !p.idle() {
-					p.kill()
-				}
+			if open {
+				p.handle(o)
 				continue
 			}
-			p.handle(o)
+			p.orders, p.orphaned = nil, true
+			if !p.schedule.lenient && p.phase != waiting && p.phase != over {
+				p.kill()
+			}
 		case s := <-p.started:
 			p.begun(s)
 		case s := <-p.states:
@@ -169,9 +185,6 @@ func (p *process) serve() {
 		}
 	}
 }
-
-// idle reports whether no command was started, and none is being started.
-func (p *process) idle() bool { return p.group == 0 && p.starting == nil }
 
 // after is time.After, but fires after a second at the latest: a timer does not count
 // the time that the machine sleeps, so the caller looks at the clock again.
@@ -186,32 +199,59 @@ func (p *process) handle(o order) {
 	switch {
 	case o.Done:
 		p.done = true
-	case p.over:
-		// It has come too late.
+	case o.List:
+		p.report(report{Living: p.living(false)})
 	case o.Run != nil:
 		p.launch(o.Run)
-	case p.idle():
-		// The command was not started.
+	case p.phase == waiting || p.phase == over:
+		// The command was not started, or it has come too late.
 	case o.Deadline != 0:
 		p.schedule.extend(o.Deadline)
 		p.lookout.soon()
 	case o.End:
-		if p.schedule.end(Now()) {
-			p.signal(syscall.SIGTERM)
-		}
+		p.cut = true
+		p.end()
 	case o.Kill:
+		p.cut = true
 		p.kill()
-	case o.Signal != 0 && p.ended == nil && p.group != 0:
-		_ = syscall.Kill(-p.group, o.Signal) // fails only if the command has just ended
+	case o.Signal != 0:
+		p.pass(o.Signal, o.Group)
+	}
+}
+
+// pass passes a signal on to the main process or its group. The rest gets TERM for the first
+// signal to end and KILL for the second, and nothing for other signals.
+func (p *process) pass(sig syscall.Signal, toGroup bool) {
+	ends := sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+	switch {
+	case p.main == nil && p.group != 0:
+		to := p.group
+		if toGroup {
+			to = -to
+		}
+		_ = syscall.Kill(to, sig) // fails only if it has just ended
+		if ends {
+			p.passed, p.toGroup = sig, toGroup
+		}
+	case p.phase != rest || !ends:
+	case !p.asked:
+		p.asked = true
+		p.signalRest(syscall.SIGTERM, 0)
+		p.signalRest(syscall.SIGCONT, 0)
+	default:
+		p.restKill = 0
 	}
 }
 
 // act does what is due, and returns how long to wait until it is called again.
 func (p *process) act() time.Duration {
 	now := Now()
+	asked := p.schedule.asked
 	do, at := p.schedule.next(now)
+	p.cut = p.cut || p.schedule.asked && !asked // the deadline has
 	switch do {
 	case ask:
+		p.phase = ending
 		p.signal(syscall.SIGTERM)
 	case kill:
 		p.kill()
@@ -220,29 +260,52 @@ func (p *process) act() time.Duration {
 	for _, b := range found {
 		p.report(report{Unkillable: &b})
 	}
+	if p.phase == rest {
+		if now >= p.tellAt {
+			p.report(report{Rest: p.living(true)})
+			p.tellAt = now + tellAgain
+		}
+		if now >= p.restKill {
+			p.signalRest(syscall.SIGKILL, 0)
+		}
+		at = min(at, p.tellAt, max(p.restKill, now+time.Millisecond))
+	}
 	if at != never {
 		wait = min(wait, max(at-now, 0))
 	}
-	if p.killed || p.ended != nil {
+	if do == kill || p.main != nil {
 		// There is no event for the end of the last descendant, so look again until
 		// then, and kill processes that were just being started. The pause grows,
 		// because a process that waits for a disk cannot be killed yet, and looking
 		// must not use a whole core, however many processes there are.
 		p.pause = max(longer(p.pause), time.Millisecond, 10*p.spent)
-		wait = min(wait, p.pause)
-		if p.killed {
-			wait = p.pause
+		if do == kill {
+			return p.pause
 		}
+		wait = min(wait, p.pause)
 	}
 	return wait
 }
 
+// The rest is told a second after the main process has ended, and then each minute.
+const (
+	tellFirst = time.Second
+	tellAgain = time.Minute
+)
+
+// end asks all processes to end, which are killed later.
+func (p *process) end() {
+	p.phase = ending
+	if p.schedule.end(Now()) {
+		p.signal(syscall.SIGTERM)
+	}
+}
+
 func (p *process) kill() {
+	p.phase = ending
 	p.schedule.end(Now())
 	p.schedule.killAt = 0
-	p.killed = true
 	began := Now()
-	p.cgroup.kill()
 	p.namespace.kill()
 	p.signal(syscall.SIGKILL)
 	p.spent = Now() - began
@@ -252,21 +315,30 @@ func (p *process) kill() {
 // signal sends the signal to all processes of the command.
 func (p *process) signal(sig syscall.Signal) {
 	group := p.group
-	if p.ended != nil && known() {
+	if p.main != nil && known() {
 		group = 0 // its number may be another's by now, and its members are descendants
 	}
 	signalTree(group, sig)
 }
 
-// finished reports whether nothing is left to do, and if so reports how the command
-// ended. If the command ended by itself, its descendants live on: it may have
-// started a service. If the guard ended it, or if it is isolated, they do not.
-func (p *process) finished() bool {
-	if p.ended == nil || p.schedule.asked && (p.treeLives() || p.cgroup.lives()) {
+// finish reports whether the run has ended. If so it tells how; if only the main process has, it
+// tells that, once.
+func (p *process) finish() bool {
+	if p.main == nil {
 		return false
 	}
-	p.cgroup.remove()
-	p.report(report{Ended: p.ended})
+	began := Now()
+	if p.phase == rest && p.restLives() || p.phase == ending && p.treeLives() {
+		p.spent = max(p.spent, Now()-began)
+		if !p.told {
+			p.told, p.tellAt = true, began+tellFirst
+			p.report(report{MainEnded: p.main})
+		}
+		return false
+	}
+	p.phase = over
+	p.main.Cut, p.main.Left = p.cut, p.living(false).Count > 0
+	p.report(report{Ended: p.main})
 	return true
 }
 
@@ -276,22 +348,55 @@ func (p *process) note(s state) {
 		p.report(report{Stopped: s.stopped, Continued: s.continued})
 	case s.ended == nil:
 		p.alone = true
+	case s.ended.Signaled():
+		p.endedAs(&Result{Signal: s.ended.Signal()})
 	default:
-		p.ended = &Result{Cut: p.schedule.cut(Now())}
-		if s.ended.Signaled() {
-			p.ended.Signal = s.ended.Signal()
-		} else {
-			p.ended.Code = s.ended.ExitStatus()
-		}
-		if p.ended.Cut && !p.schedule.asked || p.isolated() {
-			// The deadline has passed while this process stood still, or nothing is to
-			// outlive the command.
-			p.kill()
-		}
+		p.endedAs(&Result{Code: s.ended.ExitStatus()})
 	}
 }
 
-func (p *process) isolated() bool { return p.namespace != nil || p.cgroup != nil }
+// endedAs decides what becomes of the others when the main process has ended.
+func (p *process) endedAs(r *Result) {
+	p.main = r
+	switch {
+	case p.phase == ending:
+	case p.schedule.late(Now()): // this process stood still
+		p.cut = true
+		p.kill()
+	case p.children == EndAll:
+		p.end()
+	case p.passed != 0:
+		p.phase = rest
+		except := 0
+		if p.toGroup {
+			except = p.group
+		}
+		p.signalRest(p.passed, except)
+	case r.Signal != 0:
+		p.phase = rest
+		if !p.isKey(r.Signal) {
+			p.signalRest(syscall.SIGTERM, 0)
+			p.restKill = Now() + p.schedule.killAfter
+		}
+	case p.children == WaitAll:
+		p.phase = rest
+	}
+}
+
+// isKey reports whether the signal is that of a key, which the terminal has sent to the whole
+// group of the command.
+func (p *process) isKey(sig syscall.Signal) bool {
+	if sig != syscall.SIGINT && sig != syscall.SIGQUIT {
+		return false
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	front, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && front == p.group
+}
 
 func (p *process) report(r report) {
 	if !p.orphaned {
@@ -309,14 +414,14 @@ func (p *process) bequeath() {
 }
 
 func (p *process) launch(l *launch) {
-	p.marks, p.successor = l.Marks, l.Successor
+	p.marks, p.successor, p.children = l.Marks, l.Successor, l.Children
 	p.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
-	if p.schedule.cut(Now()) {
+	if p.schedule.late(Now()) {
 		// The program may have stood still since its lock was granted.
 		p.report(report{Late: true})
 		return
 	}
-	p.starting = l
+	p.phase, p.starting = running, l
 	p.starts <- l
 }
 
@@ -330,31 +435,32 @@ func (p *process) begun(s started) {
 		if !ok {
 			errno = syscall.EINVAL // there is a NUL in a path or an argument
 		}
+		p.phase = waiting
 		p.report(report{Failed: errno})
 		return
 	}
 	outside, err := p.namespace.outside(s.pid)
 	if err != nil { // the program could not signal it
 		_ = syscall.Kill(s.pid, syscall.SIGKILL)
+		p.phase = waiting
 		p.report(report{Failed: syscall.ESRCH})
 		return
 	}
 	p.group = s.pid
 	if !l.Lenient && p.namespace == nil { // whose end ends processes of all users
-		p.lookout.begin(p.cgroup)
+		p.lookout.begin()
 	}
 	go p.reap()
 	p.report(report{Started: outside})
 }
 
-func startCommand(l *launch, c *cgroup) (pid int, err error) {
+func startCommand(l *launch) (pid int, err error) {
 	env := (&exec.Cmd{Env: stringsOf(l.Env)}).Environ() // each variable once
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
-	c.join(attr.Sys)
 	if !l.Lenient {
 		dieWithParent(attr.Sys)
 	}

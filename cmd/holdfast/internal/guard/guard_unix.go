@@ -23,11 +23,11 @@ type Guard struct {
 	reports chan report
 	events  chan Event
 	gone    chan struct{} // closed when the guard has ended
+	closing atomic.Bool   // the program needs nothing any more
 	group   int           // the command's process group; set before watch starts
 	marks   []string
-	cgroup  *cgroup // of the command; nil: none
-	whole   bool    // nothing lives on when the guard ends
-	adopts  bool    // this process adopts what a dead guard leaves
+	whole   bool // nothing lives on when the guard ends
+	adopts  bool // this process adopts what a dead guard leaves
 	strays  atomic.Bool
 
 	orders outbox[order]
@@ -38,7 +38,7 @@ type Guard struct {
 }
 
 // start starts a guard, in a namespace of its own if it is told so.
-func start(c *cgroup, inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
+func start(inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
 	path, err := program()
 	if err != nil {
 		return nil, err
@@ -52,17 +52,13 @@ func start(c *cgroup, inNamespace bool, attr *syscall.SysProcAttr) (*Guard, erro
 	defer syscall.Close(fds[1])
 	syscall.CloseOnExec(fds[0])
 	adopts := childless() && adoptOrphans()
-	args := []string{name, inherited{fds[1], c.descriptor(), inNamespace}.String()}
+	args := []string{name, inherited{fds[1], inNamespace}.String()}
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}
 	}
 	// In a group of its own, it does not get what the terminal or a shell sends
 	// to this process's group.
 	attr.Setpgid = true
-	// Nobody else may start a process while the guard's descriptors can be inherited.
-	if fd := c.descriptor(); fd >= 0 {
-		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
-	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
 		_ = syscall.Close(fds[0])
@@ -75,7 +71,6 @@ func start(c *cgroup, inNamespace bool, attr *syscall.SysProcAttr) (*Guard, erro
 		reports: make(chan report),
 		events:  make(chan Event),
 		gone:    make(chan struct{}),
-		cgroup:  c,
 		whole:   inNamespace,
 	}
 	g.orders.to = json.NewEncoder(g.socket)
@@ -125,7 +120,6 @@ func (g *Guard) Run(c Command) error {
 	g.mu.Lock() // Extend may be called already
 	g.lenient, g.deadline, g.marks = c.Lenient, c.Deadline, c.Marks
 	g.mu.Unlock()
-	g.cgroup.sweep() // while this run waited, another guard may have been killed
 	g.orders.send(order{Run: launchOf(c)})
 	r, open := <-g.reports
 	switch {
@@ -165,19 +159,34 @@ func (g *Guard) End() { g.orders.send(order{End: true}) }
 // again.
 func (g *Guard) Kill() { g.orders.send(order{Kill: true}) }
 
-// Signal sends the signal to the command's process group.
-func (g *Guard) Signal(sig os.Signal) {
-	if s, ok := sig.(syscall.Signal); ok {
-		g.orders.send(order{Signal: s})
+// Signal sends the signal to the command's main process or, once that has ended, to those that
+// the run waits for: see Command.Children.
+func (g *Guard) Signal(sig syscall.Signal) { g.orders.send(order{Signal: sig}) }
+
+// SignalGroup sends the signal to the main process's group, or as Signal.
+func (g *Guard) SignalGroup(sig syscall.Signal) { g.orders.send(order{Signal: sig, Group: true}) }
+
+// Living returns what lives of a command that has ended.
+func (g *Guard) Living() Living {
+	g.orders.send(order{List: true})
+	select {
+	case r := <-g.reports:
+		if r.Living != nil {
+			return *r.Living
+		}
+	case <-time.After(time.Second):
 	}
+	return Living{}
 }
 
 // Strays reports whether processes of the command may live although it has ended: the
 // guard was killed, and this process cannot know what that has left behind.
 func (g *Guard) Strays() bool { return g.strays.Load() }
 
-// Close ends the guard. A command that still runs is killed. There will be no successor.
+// Close ends the guard. A command that still runs is killed, except for the rest of a lenient
+// one. There will be no successor.
 func (g *Guard) Close() {
+	g.closing.Store(true)
 	g.orders.send(order{Done: true})
 	patience := time.After(time.Second)
 	select {
@@ -204,11 +213,17 @@ func (g *Guard) watch() {
 	for {
 		select {
 		case r, open := <-g.reports:
+			if !open && g.closing.Load() {
+				return
+			}
 			if !open {
 				g.events <- Event{Ended: g.clear()}
 				return
 			}
-			g.events <- Event{Unkillable: r.Unkillable, Stopped: r.Stopped, Continued: r.Continued, Ended: r.Ended}
+			g.events <- Event{
+				Unkillable: r.Unkillable, Stopped: r.Stopped, Continued: r.Continued,
+				MainEnded: r.MainEnded, Rest: r.Rest, Ended: r.Ended,
+			}
 			if r.Ended != nil {
 				return
 			}
@@ -220,7 +235,6 @@ func (g *Guard) watch() {
 				_ = syscall.Kill(g.pid, syscall.SIGCONT)
 				_ = syscall.Kill(-g.group, syscall.SIGKILL)
 				signalBelow(g.pid, g.group, syscall.SIGKILL)
-				g.cgroup.kill()
 			}
 		}
 	}
@@ -238,7 +252,6 @@ func (g *Guard) clear() *Result {
 	default:
 		g.clearFound()
 	}
-	g.cgroup.remove()
 	return &Result{Signal: syscall.SIGKILL, Fell: true}
 }
 
@@ -247,7 +260,6 @@ func (g *Guard) clear() *Result {
 func (g *Guard) clearAdopted() {
 	group := g.group
 	for pause := time.Millisecond; ; pause = longer(pause) {
-		g.cgroup.kill()
 		signalTree(group, syscall.SIGKILL)
 		if known() {
 			group = 0 // once its members have ended, its number may be another's
@@ -267,13 +279,11 @@ func (g *Guard) clearAdopted() {
 
 // clearFound kills the processes that it finds until there are none. There may be others.
 func (g *Guard) clearFound() {
-	g.strays.Store(g.cgroup == nil)
-	g.cgroup.kill()
+	g.strays.Store(true)
 	if g.group != 0 {
 		_ = syscall.Kill(-g.group, syscall.SIGKILL) // all at once
 	}
-	for pause := time.Millisecond; killStrays(g.group, g.marks) || g.cgroup.lives(); pause = longer(pause) {
-		g.cgroup.kill()
+	for pause := time.Millisecond; killStrays(g.group, g.marks); pause = longer(pause) {
 		time.Sleep(pause)
 	}
 }

@@ -23,7 +23,7 @@ func check(t testing.TB, err error) {
 func newGuard(t *testing.T) *Guard {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each guard takes a second more to end
-	g, err := Start(NotIsolated)
+	g, err := Start(false)
 	check(t, err)
 	t.Cleanup(g.Close)
 	return g

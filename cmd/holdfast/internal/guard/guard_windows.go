@@ -31,13 +31,10 @@ type Guard struct {
 	once   sync.Once
 }
 
-// Isolations are the kinds that this system may have.
-var Isolations = []Isolation{Auto}
-
 // Start puts this program into a job object. Call it before a lock is acquired: if it
 // fails, no lock is held yet.
-func Start(i Isolation) (*Guard, error) {
-	if i != NotIsolated {
+func Start(isolate bool) (*Guard, error) {
+	if isolate {
 		return nil, errors.New("it needs Linux; here a job object ends all with the lock, and all may outlive the command")
 	}
 	job, err := windows.CreateJobObject(nil, nil)
@@ -70,7 +67,7 @@ func (g *Guard) killOnClose(on bool) error {
 // ErrLate or the system's.
 func (g *Guard) Run(c Command) error {
 	s := &schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
-	if s.cut(Now()) {
+	if s.late(Now()) {
 		return ErrLate
 	}
 	p, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Env: c.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
@@ -112,7 +109,7 @@ func (g *Guard) keep(s *schedule, ended <-chan int) {
 			for s.asked && g.killOthers() {
 				time.Sleep(10 * time.Millisecond)
 			}
-			g.events <- Event{Ended: &Result{Code: code, Cut: s.cut(Now())}}
+			g.events <- Event{Ended: &Result{Code: code, Cut: s.asked || s.late(Now())}}
 			return
 		case <-time.After(max(wait, 0)):
 		}
@@ -169,11 +166,17 @@ func (g *Guard) Kill() { g.End() }
 
 // Signal kills the command on TERM. The console itself tells the command of an
 // interrupt.
-func (g *Guard) Signal(sig os.Signal) {
+func (g *Guard) Signal(sig syscall.Signal) {
 	if sig == syscall.SIGTERM {
 		g.Kill()
 	}
 }
+
+// SignalGroup is Signal.
+func (g *Guard) SignalGroup(sig syscall.Signal) { g.Signal(sig) }
+
+// Living returns that nothing lives, because nothing is told.
+func (g *Guard) Living() Living { return Living{} }
 
 func (g *Guard) order(change func(*schedule)) {
 	select {

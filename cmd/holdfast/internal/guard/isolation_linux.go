@@ -13,44 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
-// Isolations are the kinds that this system may have.
-var Isolations = []Isolation{InCgroup, InPIDs}
-
-// Start starts a guard, whose command is isolated like that. Call it before a lock is
+// Start starts a guard, whose command is isolated if that is set. Call it before a lock is
 // acquired: if it fails, no lock is held yet. The guard ends with this process, or when it
 // is closed.
-func Start(i Isolation) (*Guard, error) {
-	switch i {
-	case NotIsolated:
-		return start(nil, false, nil)
-	case InCgroup:
-		return startInCgroup()
-	case InPIDs:
+func Start(isolate bool) (*Guard, error) {
+	if isolate {
 		return startInPIDs()
 	}
-	g, first := startInCgroup()
-	if first == nil {
-		return g, nil
-	}
-	g, second := startInPIDs()
-	if second == nil {
-		return g, nil
-	}
-	return nil, fmt.Errorf("%w; and %w", first, second)
-}
-
-func startInCgroup() (*Guard, error) {
-	c, err := newCgroup()
-	if err != nil {
-		return nil, fmt.Errorf("no cgroup for the command: %w", err)
-	}
-	g, err := start(c, false, nil)
-	c.forget() // the guard has it now
-	if err != nil {
-		c.remove()
-		return nil, err
-	}
-	return g, nil
+	return start(false, nil)
 }
 
 // startInPIDs starts a guard that is the first process of a PID namespace, with a /proc of
@@ -58,9 +28,9 @@ func startInCgroup() (*Guard, error) {
 // this process's user is known.
 func startInPIDs() (*Guard, error) {
 	const space = unix.CLONE_NEWPID | unix.CLONE_NEWNS
-	g, err := start(nil, true, &syscall.SysProcAttr{Setpgid: true, Cloneflags: space})
+	g, err := start(true, &syscall.SysProcAttr{Setpgid: true, Cloneflags: space})
 	if err != nil {
-		g, err = start(nil, true, &syscall.SysProcAttr{
+		g, err = start(true, &syscall.SysProcAttr{
 			Setpgid: true, Cloneflags: space | unix.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},

@@ -13,14 +13,13 @@ import (
 // inherited is what a guard gets from the program when it starts, in an argument.
 type inherited struct {
 	socket      int
-	cgroup      int // its descriptor; -1: none
 	inNamespace bool
 }
 
-func (i inherited) String() string { return fmt.Sprint(i.socket, " ", i.cgroup, " ", i.inNamespace) }
+func (i inherited) String() string { return fmt.Sprint(i.socket, " ", i.inNamespace) }
 
 func parseInherited(text string) (i inherited, err error) {
-	_, err = fmt.Sscan(text, &i.socket, &i.cgroup, &i.inNamespace)
+	_, err = fmt.Sscan(text, &i.socket, &i.inNamespace)
 	return i, err
 }
 
@@ -30,7 +29,9 @@ type order struct {
 	Deadline time.Duration  `json:",omitempty"` // the new one
 	End      bool           `json:",omitempty"` // ask the command to end
 	Kill     bool           `json:",omitempty"`
-	Signal   syscall.Signal `json:",omitempty"` // to the command's group
+	Signal   syscall.Signal `json:",omitempty"` // to the main process
+	Group    bool           `json:",omitempty"` // the signal is for its group
+	List     bool           `json:",omitempty"` // report what lives
 	Done     bool           `json:",omitempty"` // the program needs no successor any more
 }
 
@@ -43,6 +44,7 @@ type launch struct {
 	KillAfter  time.Duration
 	Lenient    bool       `json:",omitempty"`
 	Foreground bool       `json:",omitempty"`
+	Children   Children   `json:",omitempty"`
 	Marks      []string   `json:",omitempty"`
 	Successor  *Successor `json:",omitempty"`
 }
@@ -55,6 +57,9 @@ type report struct {
 	Unkillable *Unkillable    `json:",omitempty"`
 	Stopped    syscall.Signal `json:",omitempty"`
 	Continued  bool           `json:",omitempty"`
+	MainEnded  *Result        `json:",omitempty"`
+	Rest       *Living        `json:",omitempty"`
+	Living     *Living        `json:",omitempty"` // the answer to List
 	Ended      *Result        `json:",omitempty"`
 }
 
@@ -62,7 +67,7 @@ func launchOf(c Command) *launch {
 	return &launch{
 		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
 		Deadline: c.Deadline, KillAfter: c.KillAfter, Lenient: c.Lenient, Foreground: c.Foreground,
-		Marks: c.Marks, Successor: c.Successor,
+		Children: c.Children, Marks: c.Marks, Successor: c.Successor,
 	}
 }
 

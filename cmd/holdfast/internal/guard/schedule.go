@@ -60,8 +60,5 @@ func (s *schedule) next(now time.Duration) (do action, at time.Duration) {
 	return nothing, s.deadline - s.killAfter
 }
 
-// cut reports whether a command that ends now was asked to, or ends past its
-// deadline.
-func (s *schedule) cut(now time.Duration) bool {
-	return s.asked || !s.lenient && now >= s.deadline
-}
+// late reports whether the deadline has passed.
+func (s *schedule) late(now time.Duration) bool { return !s.lenient && now >= s.deadline }

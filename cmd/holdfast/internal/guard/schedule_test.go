@@ -60,19 +60,19 @@ func TestSchedule(t *testing.T) {
 					t.Fatalf("at %v: do %v, look again at %v; want %v and %v", now, do, at, step.want, next)
 				}
 			}
-			if s.cut(now) != tt.cut {
+			if (s.asked || s.late(now)) != tt.cut {
 				t.Errorf("cut: %v, want %v", !tt.cut, tt.cut)
 			}
 		})
 	}
 }
 
-func TestLateIsCut(t *testing.T) {
+func TestScheduleLate(t *testing.T) {
 	s := schedule{killAfter: time.Second, deadline: 30 * time.Second}
-	if s.cut(30*time.Second - 1) {
+	if s.late(30*time.Second - 1) {
 		t.Error("a command that ended in time counts as cut")
 	}
-	if !s.cut(30 * time.Second) {
+	if !s.late(30 * time.Second) {
 		t.Error("a command that ended at its deadline does not count as cut")
 	}
 }

@@ -25,12 +25,10 @@ type lookout struct {
 	at    time.Duration // of the next look, on the clock of Now; 0: none
 	pause time.Duration
 	told  map[Unkillable]bool // without the process IDs
-	spare *cgroup             // whose processes can be ended
 }
 
-// begin starts to look for processes outside the cgroup, which can be ended as a whole.
-func (l *lookout) begin(spare *cgroup) {
-	l.spare = spare
+// begin starts to look.
+func (l *lookout) begin() {
 	l.pause, l.told = firstLook, make(map[Unkillable]bool)
 	l.at = Now() + l.pause
 }
@@ -52,10 +50,10 @@ func (l *lookout) look(now time.Duration) (found []Unkillable, wait time.Duratio
 		return nil, l.at - now
 	}
 	for _, p := range proc.Children(os.Getpid()) {
-		if !errors.Is(p.Signal(0), syscall.EPERM) || l.spare.has(p) {
+		if !errors.Is(p.Signal(0), syscall.EPERM) {
 			continue
 		}
-		b := Unkillable{Program: p.Name(), UID: p.UID()}
+		b := Unkillable{Program: p.Name, UID: p.UID()}
 		if l.told[b] {
 			continue
 		}

@@ -14,46 +14,50 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// Containment has what run does so that no process of the command gets out of its reach.
+// Containment has what becomes of the command's processes, and what run does so that none gets
+// out of its reach.
 type Containment struct {
 	strict     bool // refuse what could not be ended
-	isolate    guard.Isolation
-	before     int // how many resources came before --isolate
+	isolate    bool
+	group      bool // all signals are for the main process's group
+	children   guard.Children
 	unkillable *guard.Unkillable
 }
 
 // Flags declares the flags of the containment.
 func (c *Containment) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&c.strict, "strict", false, "end the command if it starts what run could not end when the lock is lost, such\n"+
-		"as sudo; Linux only")
-	flags.Func("isolate", "keep the command's processes together in a cgroup or, if that is not possible, a\n"+
-		"PID namespace (pids), so that all end with the lock and with the command (default no)", func(text string) error {
-		c.before = flags.NArg()
-		switch c.isolate = guard.Isolation(text); c.isolate {
-		case guard.Auto, guard.InCgroup, guard.InPIDs:
+	flags.BoolVar(&c.group, "signal-group", false, "pass all signals on to the command's process group (default with -c), not to the\n"+
+		"command alone")
+	flags.Func("children", "when the command has ended, `wait` for all that it has started and that still runs, or\n"+
+		"kill it (default: neither, unless a signal ended the command)", func(text string) error {
+		switch c.children = guard.Children(text); c.children {
+		case guard.WaitAll, guard.EndAll:
 			return nil
 		}
-		return errors.New("it is cgroup, pids or auto")
+		return errors.New("it is wait or kill")
 	})
-	flags.Lookup("isolate").NoOptDefVal = string(guard.Auto)
+	flags.BoolVar(&c.strict, "strict", false, "end the command if it starts what run could not end when the lock is lost, such\n"+
+		"as sudo; Linux only")
+	flags.BoolVar(&c.isolate, "isolate", false, "keep the command's processes in a PID namespace, so that all end with the lock and\n"+
+		"with the command; Linux only")
 }
 
-// Check refuses what is impossible, and a kind of isolation among the resources.
-func (c *Containment) Check(p Policy, resources []string) error {
-	if c.isolate == guard.Auto && c.before < len(resources) {
-		switch kind := guard.Isolation(resources[c.before]); kind {
-		case guard.Auto, guard.InCgroup, guard.InPIDs:
-			return exit.Usagef("--isolate takes what is isolated after a =, as --isolate=%[1]s; for a resource %[1]q name it first", kind)
-		}
-	}
+// Check sets what depends on other flags, and refuses what is impossible.
+func (c *Containment) Check(p Policy, script bool) error {
+	c.group = c.group || script
 	switch {
 	case c.strict && p.lenient:
 		return exit.Usagef("--strict is for commands that end with the lock; leave out --on-loss warn, which lets them run on")
-	case c.isolate != guard.NotIsolated && p.lenient:
+	case c.isolate && p.lenient:
 		return exit.Usagef("--isolate is for commands that end with the lock; leave out --on-loss warn, which lets them run on")
+	case c.isolate && c.children == guard.WaitAll:
+		return exit.Usagef("--isolate ends all processes with the command; leave out --children wait")
 	case c.strict && !guard.Notices:
 		return exit.Usagef("--strict needs Linux: elsewhere run cannot see what the command starts")
+	}
+	if c.isolate {
+		c.children = guard.EndAll
 	}
 	return nil
 }
@@ -64,7 +68,7 @@ func (j *Job) startGuard() (*guard.Guard, error) {
 	switch {
 	case err == nil:
 		return g, nil
-	case j.isolate != guard.NotIsolated:
+	case j.isolate:
 		return nil, exit.Errorf(exit.NotExecutable, "%q cannot be isolated, so it was not run: %v; leave out --isolate, or run it where holdfast check says that it can be used",
 			j.Command[0], err)
 	}
@@ -78,7 +82,7 @@ func (j *Job) startGuard() (*guard.Guard, error) {
 // inspect tells, or with --strict refuses, that the command's file gives it the rights of
 // another user.
 func (j *Job) inspect() error {
-	if j.lenient || j.isolate != guard.NotIsolated {
+	if j.lenient || j.isolate {
 		return nil
 	}
 	uid, rights := privileges(j.path)
@@ -94,7 +98,7 @@ func (j *Job) inspect() error {
 }
 
 // whatElse is the advice for commands that need another user's rights.
-const whatElse = "run holdfast itself with those rights, or with --isolate=cgroup"
+const whatElse = "run holdfast itself with those rights"
 
 // escaped handles a process that the guard cannot end. It reports whether the command is
 // not to go on.

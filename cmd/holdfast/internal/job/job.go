@@ -63,6 +63,7 @@ func (j *Job) Run(ctx context.Context) error {
 		return j.notStarted(held, err)
 	}
 	result := s.supervise(signals)
+	ended := time.Now()
 	if g.Strays() {
 		j.lengthen(held, j.atLeast-(guard.Now()-granted))
 		return j.abandoned(held) // without a release
@@ -80,10 +81,24 @@ func (j *Job) Run(ctx context.Context) error {
 		return j.loss(lost, why, result)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
+	if result.Left {
+		j.sayLeft(g, ended)
+	}
 	if s.overtime && result.Cut {
 		return exit.Errorf(exit.Overtime, "%q ran longer than --max-runtime %v, and has ended with status %d", j.Command[0], j.most, result.Status())
 	}
 	return j.ended(result, s.lost)
+}
+
+// goneSoon is how long processes that are about to end may outlive a command.
+const goneSoon = 100 * time.Millisecond
+
+// sayLeft names what lives on after the command and its lock.
+func (j *Job) sayLeft(g *guard.Guard, ended time.Time) {
+	time.Sleep(goneSoon - time.Since(ended))
+	if l := g.Living(); l.Count > 0 {
+		j.Inform("%q has ended, and its lock of %s is released, but it has left %s", j.Command[0], j.Names(), processes(l))
+	}
 }
 
 // giveBack releases the locks, or lets them end after the rest of --at-least. The

@@ -2,7 +2,9 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,7 +42,9 @@ type supervisor struct {
 	checking  chan bool        // whether the lock is still held; nil: the store is not being asked
 	forwarded bool             // the command was sent an interrupt that did not come from the terminal
 	hungUp    bool             // the command got HUP because the terminal is gone
+	lent      bool             // the command had the terminal when its main process ended
 	hinted    bool             // the command got HUP because nobody can bring it to the foreground
+	main      *guard.Result    // how the main process ended, if run waits for the others; nil: it lives
 	lost      bool             // by a forced release, the guard had to end the command, or it runs on
 	overtime  bool             // the command was ended because it ran for too long
 }
@@ -59,7 +63,7 @@ func (s *supervisor) start() error {
 	err = s.guard.Run(guard.Command{
 		Path: s.path, Args: s.Command, Env: s.environment(s.locks),
 		Deadline: now + s.locks.left(), KillAfter: s.killAfter, Lenient: s.lenient,
-		Foreground: s.front, Successor: successor,
+		Foreground: s.front, Children: s.children, Successor: successor,
 		Marks: []string{env.LockIDVariable + "=" + s.locks[0].LockID(), env.LockIDMark(s.locks[0].LockID())},
 	})
 	if s.front {
@@ -73,7 +77,7 @@ func (s *supervisor) start() error {
 }
 
 // supervise handles signals, stops of the terminal, the loss of the lock and news
-// of the command until the command has ended.
+// of the command until the command has ended, with all that run waits for.
 func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 	s.signals = signals
 	defer s.unnotice()
@@ -97,10 +101,12 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 				s.forwardAll() // a shell that ends a stopped job sends TERM or HUP before CONT
 				s.continued()
 			} else {
-				s.guard.Signal(sig)
+				s.toGroup(sig)
 			}
 		case sig := <-s.tty.Stops():
-			s.stop(sig)
+			if s.main == nil || terminal.IsWanted(sig.(syscall.Signal)) {
+				s.stop(sig)
+			}
 		case <-s.late:
 			if s.stopped {
 				s.continued()
@@ -109,7 +115,9 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 			s.resumed(held)
 		case <-lost:
 			lost = nil
-			s.lose()
+			if s.lose(); s.main != nil && s.lenient {
+				return *s.main
+			}
 		case <-overtime:
 			// If the guard ends the command for its lock, it is not for the time.
 			s.overtime = s.lenient || !s.lost && s.locks.left() > s.killAfter
@@ -119,8 +127,10 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 			}
 		case h := <-wanted:
 			wanted = nil
-			s.SayWanted(h, s.Command[0], s.onWanted)
-			s.forward(s.onWanted)
+			if s.main == nil {
+				s.SayWanted(h, s.Command[0], s.onWanted)
+				s.forward(s.onWanted)
+			}
 		case e := <-s.guard.Events():
 			switch {
 			case e.Unkillable != nil:
@@ -133,6 +143,12 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 				s.told = false
 			case e.Continued:
 				s.stopped = false
+			case e.MainEnded != nil:
+				s.main = e.MainEnded
+				s.takeBack(*s.main)
+				s.front, s.stopped = false, false
+			case e.Rest != nil:
+				s.sayRest(*e.Rest)
 			case e.Ended != nil:
 				s.end(*e.Ended)
 				return *e.Ended
@@ -141,27 +157,40 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 	}
 }
 
-// forward sends the command a signal that this process received. Signals that the
-// terminal sends to the command's group do not arrive here. HUP is the exception:
-// when a terminal hangs up, the kernel sends it to the foreground group once the
-// session's leader has ended, and the shell sends it to all its jobs. The command
-// gets it once.
+// forward sends the command a signal that this process received: to its main process, or to
+// its group if it comes from a key. Signals that the terminal sends to the command's group do
+// not arrive here. HUP is the exception: when a terminal hangs up, the kernel sends it to the
+// foreground group once the session's leader has ended, and the shell sends it to all its jobs.
+// The command gets it once.
 func (s *supervisor) forward(sig os.Signal) {
-	if sig == syscall.SIGHUP && s.tty.Gone() {
+	hangup := sig == syscall.SIGHUP && s.tty.Gone()
+	if hangup && s.main == nil {
 		if s.hungUp || s.tty.HasTold() {
 			return
 		}
 		s.hungUp = true
 	}
-	if number, ok := sig.(syscall.Signal); ok && terminal.IsInterrupt(number) {
+	number, ok := sig.(syscall.Signal)
+	if ok && terminal.IsInterrupt(number) {
 		s.forwarded = true
 	}
-	s.guard.Signal(sig)
+	if s.group || hangup || terminal.IsInterrupt(number) {
+		s.toGroup(sig)
+	} else {
+		s.guard.Signal(number)
+	}
 	if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
 		s.told = true
 		if s.stopped {
 			s.continued() // a stopped command does not see the signal
 		}
+	}
+}
+
+// toGroup sends the signal to the command's process group.
+func (s *supervisor) toGroup(sig os.Signal) {
+	if number, ok := sig.(syscall.Signal); ok {
+		s.guard.SignalGroup(number)
 	}
 }
 
@@ -184,7 +213,7 @@ func (s *supervisor) lose() {
 	why := s.lossOf(hold)
 	s.Hooks.loss(why, s.description(s.locks))
 	if s.lenient {
-		s.lost = true
+		s.lost = s.main == nil
 		output.SayEvent("lost", acquire.LockAttrs(hold), "the lock of %q was lost while %q runs: %v. It runs on, and another holder may run beside it",
 			hold.Resource(), s.Command[0], why)
 		return
@@ -195,20 +224,49 @@ func (s *supervisor) lose() {
 	}
 }
 
-// end takes the terminal back after the command has ended.
+// end notes whether the command was ended for a lost lock, and takes the terminal back.
 func (s *supervisor) end(r guard.Result) {
 	// What --strict or --max-runtime ends is cut, too.
 	s.lost = s.lost || r.Cut && (!s.overtime && s.unkillable == nil || s.locks.left() <= 0)
-	if s.front && (r.Signal != 0 || r.Cut) {
-		s.tty.Restore()
-	}
-	if !s.tty.Lent() {
-		return
-	}
-	s.tty.TakeBack()
-	s.tty.Wake() // members of the group may have stopped for the terminal
-	if terminal.IsInterrupt(r.Signal) && !r.Cut && !s.forwarded {
+	if s.takeBack(r); s.lent && terminal.IsInterrupt(r.Signal) && !r.Cut && !s.forwarded {
 		// The key was meant for the whole script or pipeline.
 		s.tty.Interrupt(r.Signal)
 	}
+}
+
+// takeBack takes the terminal back after the main process has ended.
+func (s *supervisor) takeBack(r guard.Result) {
+	if s.front && (r.Signal != 0 || r.Cut) {
+		s.tty.Restore()
+	}
+	if s.tty.Lent() {
+		s.lent = true
+		s.tty.TakeBack()
+		s.tty.Wake() // members of the group may have stopped for the terminal
+	}
+}
+
+// sayRest tells what run waits for, after the main process has ended.
+func (s *supervisor) sayRest(l guard.Living) {
+	output.Say("%q has ended with status %d, and run waits with the lock of %s for what it has left: %s; Ctrl-C or TERM ends it",
+		s.Command[0], s.main.Status(), s.Names(), processes(l))
+}
+
+// processes names living processes.
+func processes(l guard.Living) string {
+	text := fmt.Sprintf("%d processes", l.Count)
+	if l.Count == 1 {
+		text = "a process"
+	}
+	var names []string
+	for _, p := range l.First {
+		names = append(names, fmt.Sprintf("%q (pid %d)", p.Name, p.PID))
+	}
+	if len(names) == 0 {
+		return text
+	}
+	if len(names) < l.Count {
+		names = append(names, "…")
+	}
+	return text + ", " + strings.Join(names, ", ")
 }

@@ -36,7 +36,7 @@ func (s *supervisor) stop(sig os.Signal) {
 		s.suspend(number, false)
 	default:
 		s.following = number
-		s.guard.Signal(terminal.Key)
+		s.guard.SignalGroup(terminal.Key)
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *supervisor) follow(sig syscall.Signal) {
 // resume continues the command.
 func (s *supervisor) resume() {
 	s.stopped = false // at once: the next report of a stop is a new one
-	s.guard.Signal(process.Continue)
+	s.guard.SignalGroup(process.Continue)
 }
 
 // suspend stops run, and if all is set the other members of its group, until
@@ -99,7 +99,7 @@ func (s *supervisor) hint() {
 		return
 	}
 	s.hinted = true
-	s.guard.Signal(syscall.SIGHUP)
+	s.guard.SignalGroup(syscall.SIGHUP)
 	s.resume()
 }
 
@@ -113,7 +113,7 @@ func (s *supervisor) continued() {
 		if s.front {
 			s.tty.Lend(s.guard.Group()) // the shell may have taken it
 		}
-		s.guard.Signal(process.Continue) // a part of the command may have stopped
+		s.guard.SignalGroup(process.Continue) // a part of the command may have stopped
 	case s.checking == nil:
 		answer := make(chan bool, 1)
 		s.checking = answer

@@ -18,10 +18,12 @@ import (
 // Process is a process as it was when it was read.
 type Process struct {
 	PID, Parent, Group int
+	// Name is the name of its program, cut to 15 bytes, or one that it has given itself.
+	Name string
 	// Dead says that it has ended and its parent has not waited for it yet.
 	Dead bool
 
-	start uint64 // when it began, in the kernel's ticks
+	start uint64 // when it began, in the kernel's ticks; 0: it is hidden
 }
 
 // Read reads one process. ok is false if there is none.
@@ -31,14 +33,15 @@ func Read(pid int) (p Process, ok bool) {
 		return p, false
 	}
 	// The second field, the name in parentheses, may hold anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	first, last := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	fields := bytes.Fields(stat[last+1:])
 	const threads, start = 17, 19 // the 20th and the 22nd field
-	if len(fields) <= start {
+	if first < 0 || last < first || len(fields) <= start {
 		return p, false
 	}
 	// A main thread that has ended is a Z while other threads live.
 	n, _ := strconv.Atoi(string(fields[threads]))
-	p = Process{PID: pid, Dead: fields[0][0] == 'Z' && n <= 1 || fields[0][0] == 'X'}
+	p = Process{PID: pid, Name: string(stat[first+1 : last]), Dead: fields[0][0] == 'Z' && n <= 1 || fields[0][0] == 'X'}
 	p.Parent, _ = strconv.Atoi(string(fields[1]))
 	p.Group, _ = strconv.Atoi(string(fields[2]))
 	p.start, _ = strconv.ParseUint(string(fields[start]), 10, 64)
@@ -66,11 +69,12 @@ func Field(status []byte, name string) string {
 // looks is how often Descendants reads all processes at most: some fork without end.
 const looks = 10
 
-// Descendants yields the live descendants of the process, each once. It reads all
-// processes, and again until there is none that it has not yielded: while processes end,
-// and their children get another parent, one look may miss some. A process that is just
-// being started may be missing.
-func Descendants(root int) iter.Seq[Process] {
+// Descendants yields the live descendants of the process, each once, but nothing below those
+// that stop reports, which may be nil. It reads all processes, and again until there is none
+// that it has not yielded: while processes end, and their children get another parent, one
+// look may miss some. A process that is just being started may be missing. Of children that
+// proc(5) hides, as with hidepid those that are not dumpable, it sets PID and Parent.
+func Descendants(root int, stop func(Process) bool) iter.Seq[Process] {
 	return func(yield func(Process) bool) {
 		type origin struct { // what stays the same for as long as a process lives
 			pid   int
@@ -79,7 +83,7 @@ func Descendants(root int) iter.Seq[Process] {
 		known := make(map[origin]bool)
 		for range looks {
 			further := false
-			for _, p := range below(root) {
+			for _, p := range below(root, stop) {
 				if o := (origin{p.PID, p.start}); !known[o] {
 					known[o], further = true, true
 					if !yield(p) {
@@ -95,8 +99,8 @@ func Descendants(root int) iter.Seq[Process] {
 }
 
 // below is one look of Descendants.
-func below(root int) []Process {
-	children := make(map[int][]Process)
+func below(root int, stop func(Process) bool) []Process {
+	byParent := make(map[int][]Process)
 	seen := make(map[int]bool)
 	var read []Process
 	for p := range all {
@@ -110,12 +114,23 @@ func below(root int) []Process {
 				p = again
 			}
 		}
-		children[p.Parent] = append(children[p.Parent], p)
+		byParent[p.Parent] = append(byParent[p.Parent], p)
 	}
-	var found []Process
+	for _, pid := range children(root) {
+		if _, visible := Read(pid); !visible {
+			byParent[root] = append(byParent[root], Process{PID: pid, Parent: root})
+		}
+	}
+	return reach(root, stop, func(pid int) []Process { return byParent[pid] })
+}
+
+// reach returns the live descendants of the process by the children of each.
+func reach(root int, stop func(Process) bool, children func(pid int) []Process) (found []Process) {
 	for next := []int{root}; len(next) > 0; next = next[1:] {
-		for _, p := range children[next[0]] {
-			next = append(next, p.PID)
+		for _, p := range children(next[0]) {
+			if stop == nil || !stop(p) {
+				next = append(next, p.PID)
+			}
 			if !p.Dead {
 				found = append(found, p)
 			}
@@ -129,26 +144,23 @@ func below(root int) []Process {
 // miss some while others end. Of a process that it may not read, only PID and Parent are
 // set.
 func Children(root int) []Process {
+	return reach(root, nil, func(parent int) (found []Process) {
+		for _, pid := range children(parent) {
+			p, ok := Read(pid)
+			if !ok {
+				p = Process{PID: pid, Parent: parent}
+			}
+			found = append(found, p)
+		}
+		return found
+	})
+}
+
+// children returns the children of the process, none if proc(5) is not this process's.
+func children(pid int) (pids []int) {
 	if !Known() {
 		return nil
 	}
-	var found []Process
-	for next := []int{root}; len(next) > 0; next = next[1:] {
-		for _, pid := range children(next[0]) {
-			next = append(next, pid)
-			p, ok := Read(pid)
-			if !ok {
-				p = Process{PID: pid, Parent: next[0]}
-			}
-			if !p.Dead {
-				found = append(found, p)
-			}
-		}
-	}
-	return found
-}
-
-func children(pid int) (pids []int) {
 	for _, number := range ChildrenIn(os.DirFS("/proc"), strconv.Itoa(pid)) {
 		if pid, err := strconv.Atoi(number); err == nil {
 			pids = append(pids, pid)
@@ -205,13 +217,6 @@ func all(yield func(Process) bool) {
 	}
 }
 
-// Name returns the name of the process: that of its program, cut to 15 bytes, or one that
-// it has given itself. It is empty if it cannot be read.
-func (p Process) Name() string {
-	name, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/comm")
-	return string(bytes.TrimSuffix(name, []byte("\n")))
-}
-
 // UID returns the user whose rights the process has, or -1 if that cannot be read.
 func (p Process) UID() int {
 	status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/status")
@@ -251,14 +256,16 @@ func (p Process) Signal(sig syscall.Signal) error {
 	switch {
 	case err == nil:
 		defer unix.Close(fd)
+	case p.start == 0: // before Linux 5.3: it may be another process by now
+		return unix.ESRCH
 	case !errors.Is(err, unix.ESRCH): // before Linux 5.3, or forbidden
 		fd = -1
 	default:
 		return err
 	}
 	// If the same process is there after its descriptor was opened, that is the process's.
-	// One of another user may be hidden (hidepid), before and after.
-	if now, ok := Read(p.PID); now.start != p.start || !ok && p.start != 0 {
+	now, visible := Read(p.PID)
+	if now.start != p.start || !visible && !slices.Contains(children(p.Parent), p.PID) {
 		return unix.ESRCH
 	}
 	if fd < 0 {
@@ -267,22 +274,9 @@ func (p Process) Signal(sig syscall.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// SignalHidden sends the signal to the children of this process that proc(5) hides from it,
-// as with hidepid those that are not dumpable. They are children still when their
-// descriptors are open, so no other process has their numbers.
-func SignalHidden(sig syscall.Signal) {
-	self := os.Getpid()
-	for _, pid := range children(self) {
-		if _, visible := Read(pid); visible {
-			continue
-		}
-		fd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue // it has just ended, or before Linux 5.3
-		}
-		if slices.Contains(children(self), pid) {
-			_ = unix.PidfdSendSignal(fd, sig, nil, 0) // fails if it is another user's
-		}
-		_ = unix.Close(fd)
-	}
+// Session returns the session of the process, or 0 if it has ended or the session's leader is
+// outside the PID namespace.
+func (p Process) Session() int {
+	session, _ := unix.Getsid(p.PID)
+	return session
 }

@@ -20,7 +20,7 @@ func check(t testing.TB, err error) {
 
 func TestRead(t *testing.T) {
 	p, ok := Read(os.Getpid())
-	if want := (Process{PID: os.Getpid(), Parent: os.Getppid(), Group: syscall.Getpgrp(), start: p.start}); !ok || p != want || p.start == 0 {
+	if want := (Process{PID: os.Getpid(), Parent: os.Getppid(), Group: syscall.Getpgrp(), Name: p.Name, start: p.start}); !ok || p != want || p.start == 0 || p.Name == "" {
 		t.Errorf("got %+v, %v, want %+v", p, ok, want)
 	}
 	if p, ok := Read(1 << 30); ok {
@@ -69,10 +69,10 @@ func TestIgnores(t *testing.T) {
 func TestDescendants(t *testing.T) {
 	pid := shell(t, `printf 'a) Z 1 1' >/proc/$$/comm; sleep 100 & echo $!; read x`)
 	shell, _ := Read(pid)
-	if want := (Process{PID: pid, Parent: os.Getpid(), Group: pid, start: shell.start}); shell != want {
+	if want := (Process{PID: pid, Parent: os.Getpid(), Group: pid, Name: "a) Z 1 1", start: shell.start}); shell != want {
 		t.Fatalf("got %+v, want %+v", shell, want)
 	}
-	descendants := func(root int) []Process { return slices.Collect(Descendants(root)) }
+	descendants := func(root int) []Process { return slices.Collect(Descendants(root, nil)) }
 	for _, find := range []func(int) []Process{descendants, Children} {
 		found := find(os.Getpid())
 		if !slices.Contains(found, shell) {

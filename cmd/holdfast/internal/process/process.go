@@ -18,6 +18,11 @@ import (
 // background jobs, stays ignored, for the command, too.
 func Signals() (received <-chan os.Signal, stop func()) { return listen(forwarded) }
 
+// Ends reports whether the signal, nil for none, ends a wait.
+func Ends(sig os.Signal) bool {
+	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+}
+
 // Notices delivers the signals that concern a running command but do not end a wait:
 // a new window size, and that this process was continued.
 func Notices() (received <-chan os.Signal, stop func()) { return listen(notices) }
