@@ -46,6 +46,8 @@ type Command struct {
 	Args []string
 	// Env is the whole environment. If a variable occurs twice, the last one counts.
 	Env []string
+	// PIDVariables are the variables that get the command's process ID, on Unix.
+	PIDVariables []string
 	// Deadline is the time on the clock of Now from which on no process of the
 	// command is alive.
 	Deadline time.Duration

@@ -5,10 +5,13 @@ package guard
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,7 +26,10 @@ const name = "holdguard"
 // it starts in an init function: to wait until stores and terminals are initialized
 // would double the time that it takes to start.
 func init() {
-	if len(os.Args) == 2 && os.Args[0] == name {
+	switch {
+	case os.Args[0] == setterName && len(os.Args) > setterArgs:
+		setPIDs(os.Args[1], os.Args[2], os.Args[setterArgs:])
+	case os.Args[0] == name && len(os.Args) == 2:
 		serve()
 		os.Exit(0)
 	}
@@ -471,13 +477,48 @@ func startCommand(l *launch) (pid int, err error) {
 		}
 	}
 	path, args := string(l.Path), stringsOf(l.Args)
+	if len(l.PIDs) > 0 {
+		args = append([]string{setterName, strings.Join(l.PIDs, ","), path}, args...)
+		if path, err = program(); err != nil {
+			return 0, err
+		}
+	}
 	pid, err = syscall.ForkExec(path, args, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
-		// A script without a first line that names its interpreter.
-		const shell = "/bin/sh"
-		pid, err = syscall.ForkExec(shell, append([]string{shell, path}, args[1:]...), attr)
+		pid, err = syscall.ForkExec(shell, scriptArgs(path, args), attr)
 	}
 	return pid, err
+}
+
+// shell runs a script without a first line that names its interpreter.
+const shell = "/bin/sh"
+
+func scriptArgs(path string, args []string) []string {
+	return append([]string{shell, path}, args[1:]...)
+}
+
+// setterName is the name of this program when it sets variables to its process ID and then
+// becomes the command. Its arguments are the variables, and the file and the arguments of the
+// command.
+const (
+	setterName = "holdpid"
+	setterArgs = 3
+)
+
+// setPIDs does not return. Its exit status is that of a shell.
+func setPIDs(variables, path string, args []string) {
+	for name := range strings.SplitSeq(variables, ",") {
+		_ = os.Setenv(name, strconv.Itoa(os.Getpid())) // a valid name
+	}
+	err := syscall.Exec(path, args, os.Environ())
+	if errors.Is(err, syscall.ENOEXEC) {
+		err = syscall.Exec(shell, scriptArgs(path, args), os.Environ())
+	}
+	fmt.Fprintf(os.Stderr, "holdfast: %q cannot be run: %v\n", args[0], err)
+	if errors.Is(err, syscall.ENOENT) {
+		os.Exit(127) //nolint:mnd // there is no such command
+	}
+	os.Exit(126) //nolint:mnd // it cannot be run
 }
 
 // reap waits for the guard's children, the command and its orphans, for as long as

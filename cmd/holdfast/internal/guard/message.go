@@ -40,6 +40,7 @@ type order struct {
 type launch struct {
 	Path       []byte
 	Args, Env  [][]byte
+	PIDs       []string `json:",omitempty"` // variables that get the process ID
 	Deadline   time.Duration
 	KillAfter  time.Duration
 	Lenient    bool       `json:",omitempty"`
@@ -65,7 +66,7 @@ type report struct {
 
 func launchOf(c Command) *launch {
 	return &launch{
-		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
+		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env), PIDs: c.PIDVariables,
 		Deadline: c.Deadline, KillAfter: c.KillAfter, Lenient: c.Lenient, Foreground: c.Foreground,
 		Children: c.Children, Marks: c.Marks, Successor: c.Successor,
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -61,7 +63,7 @@ func (s *supervisor) start() error {
 		return err
 	}
 	err = s.guard.Run(guard.Command{
-		Path: s.path, Args: s.Command, Env: s.environment(s.locks),
+		Path: s.path, Args: s.Command, Env: s.environment(s.locks), PIDVariables: ownPIDs(),
 		Deadline: now + s.locks.left(), KillAfter: s.killAfter, Lenient: s.lenient,
 		Foreground: s.front, Children: s.children, Successor: successor,
 		Marks: []string{env.LockIDVariable + "=" + s.locks[0].LockID(), env.LockIDMark(s.locks[0].LockID())},
@@ -74,6 +76,14 @@ func (s *supervisor) start() error {
 		s.tty.TakeBack()
 	}
 	return err
+}
+
+// ownPIDs returns the variables of systemd's sockets and watchdog that name this process. They
+// are to name the command, which ignores them otherwise.
+func ownPIDs() []string {
+	return slices.DeleteFunc([]string{"LISTEN_PID", "WATCHDOG_PID"}, func(name string) bool {
+		return os.Getenv(name) != strconv.Itoa(os.Getpid())
+	})
 }
 
 // supervise handles signals, stops of the terminal, the loss of the lock and news
