@@ -23,7 +23,7 @@ var statuses = []struct {
 		"check what was left unfinished, then run it again; see --lost-exit", true},
 	{strconv.Itoa(Overtime), "the command ran longer than --max-runtime, and was ended",
 		"check what was left unfinished; give it more time with --max-runtime", true},
-	{strconv.Itoa(NotExecutable), "the command cannot be run, or not as --strict or --isolate wants",
+	{strconv.Itoa(NotExecutable), "the command cannot be run, or not as --isolate wants",
 		"look at its permissions, format and #! line, and at stderr", true},
 	{strconv.Itoa(NotFound), "there is no such command",
 		"look at its name and PATH; cron's is short", true},

@@ -88,9 +88,6 @@ func marked([]string) bool { return false }
 // signalBelow does nothing: the descendants of another process cannot be found.
 func signalBelow(int, int, syscall.Signal) {}
 
-// Notices says that guards find processes that they cannot end.
-const Notices = false
-
 // lookout does nothing: the descendants of another process cannot be found.
 type lookout struct{}
 

@@ -3,7 +3,6 @@
 package guard
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -53,7 +52,7 @@ func serve() {
 	p := process{starts: starts, started: make(chan started, 1), states: make(chan state), adopts: adoptOrphans(), restKill: never}
 	p.session, _ = unix.Getsid(0)
 	socket := os.NewFile(uintptr(i.socket), "socket")
-	p.reports.to = json.NewEncoder(socket)
+	p.reports = newOutbox[report](socket)
 	if i.inNamespace {
 		p.namespace, err = enterNamespace()
 		errno, _ := errors.AsType[syscall.Errno](err)
@@ -112,7 +111,7 @@ const (
 // process is the guard process of one command.
 type process struct {
 	orders    <-chan order // closed when the program is gone
-	reports   outbox[report]
+	reports   *outbox[report]
 	starts    chan<- *launch
 	started   chan started
 	starting  *launch    // it has not started yet; nil: none

@@ -3,7 +3,6 @@
 package guard
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +29,7 @@ type Guard struct {
 	adopts  bool // this process adopts what a dead guard leaves
 	strays  atomic.Bool
 
-	orders outbox[order]
+	orders *outbox[order]
 
 	mu       sync.Mutex // guards what follows
 	deadline time.Duration
@@ -73,7 +72,7 @@ func start(inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
 		gone:    make(chan struct{}),
 		whole:   inNamespace,
 	}
-	g.orders.to = json.NewEncoder(g.socket)
+	g.orders = newOutbox[order](g.socket)
 	go receive(g.socket, g.reports)
 	go g.keepAwake()
 	return g, nil

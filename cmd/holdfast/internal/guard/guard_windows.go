@@ -12,10 +12,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Notices says that guards find processes that they cannot end. Those of a job object
-// can all be ended.
-const Notices = false
-
 var started = time.Now()
 
 // Now reads the clock of deadlines.

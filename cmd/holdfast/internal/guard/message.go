@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tell"
 )
 
 // inherited is what a guard gets from the program when it starts, in an argument.
@@ -86,6 +89,31 @@ func stringsOf(bs [][]byte) []string {
 		texts[i] = string(b)
 	}
 	return texts
+}
+
+// outbox sends messages in their order. Nobody waits for the other end to read them: it may
+// be stopped, and no deadline waits for it.
+type outbox[T any] struct {
+	to    *json.Encoder
+	calls tell.Queue
+}
+
+func newOutbox[T any](to io.Writer) *outbox[T] {
+	return &outbox[T]{to: json.NewEncoder(to), calls: tell.Queue{Most: math.MaxInt}}
+}
+
+func (b *outbox[T]) send(message T) {
+	b.calls.Add(func() { _ = b.to.Encode(message) }) // fails only if the other end is gone, which its owner notices
+}
+
+// sent returns a channel that closes when all messages are sent.
+func (b *outbox[T]) sent() <-chan struct{} {
+	if pending := b.calls.Pending(); pending != nil {
+		return pending
+	}
+	none := make(chan struct{})
+	close(none)
+	return none
 }
 
 // receive decodes messages into the channel. It closes the channel when the other

@@ -16,9 +16,6 @@ const (
 	longLook  = 10 * time.Second
 )
 
-// Notices says that guards find processes that they cannot end.
-const Notices = true
-
 // lookout looks for processes of a command that the guard may not end, because they run
 // as another user. A process that is there between two looks only is not found.
 type lookout struct {

@@ -27,14 +27,14 @@ type Job struct {
 	failed atomic.Pointer[error] // the last renewal's error, or a pointer to nil
 }
 
-// Find looks the command up in PATH, and at the rights that its file gives.
+// Find looks the command up in PATH.
 func (j *Job) Find() error {
 	name := j.Command[0]
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:
 		j.path = path
-		return j.inspect()
+		return nil
 	case errors.Is(err, exec.ErrDot):
 		return exit.Errorf(exit.NotExecutable, "%q is only in the current folder; write ./%s to mean that one", name, name)
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):

@@ -68,10 +68,6 @@ func (j *Job) Run(ctx context.Context) error {
 		j.lengthen(held, j.atLeast-(guard.Now()-granted))
 		return j.abandoned(held) // without a release
 	}
-	if j.unkillable != nil && !s.lost {
-		j.giveBack(l, j.atLeast-(guard.Now()-granted))
-		return j.refused(result)
-	}
 	if s.lost && !j.lenient {
 		lost := held.lost() // before the release of the others
 		why := j.lossOf(lost)

@@ -144,9 +144,7 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 		case e := <-s.guard.Events():
 			switch {
 			case e.Unkillable != nil:
-				if s.escaped(e.Unkillable) {
-					s.guard.End()
-				}
+				s.sayUnkillable(e.Unkillable)
 			case e.Stopped != 0:
 				s.stopped = true
 				s.follow(e.Stopped)
@@ -236,8 +234,7 @@ func (s *supervisor) lose() {
 
 // end notes whether the command was ended for a lost lock, and takes the terminal back.
 func (s *supervisor) end(r guard.Result) {
-	// What --strict or --max-runtime ends is cut, too.
-	s.lost = s.lost || r.Cut && (!s.overtime && s.unkillable == nil || s.locks.left() <= 0)
+	s.lost = s.lost || r.Cut && (!s.overtime || s.locks.left() <= 0) // what --max-runtime ends is cut, too
 	if s.takeBack(r); s.lent && terminal.IsInterrupt(r.Signal) && !r.Cut && !s.forwarded {
 		// The key was meant for the whole script or pipeline.
 		s.tty.Interrupt(r.Signal)
