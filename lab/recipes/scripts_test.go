@@ -46,6 +46,17 @@ func TestDeployScript(t *testing.T) {
 	}
 	s.letEnd(1)
 	fourth.exits(0)
+	// A shell that outlived its run, and has its variables, is not under its lock.
+	ended := s.start("holdfast", "run", "deploy", "--", "env")
+	ended.exits(0)
+	fifth := s.startIn(strings.Split(strings.TrimSpace(ended.printed()), "\n"), s.path("deploy.sh"), "r43")
+	s.awaitBegun(5)
+	sixth := start()
+	s.awaitWaiters("deploy", 1)
+	s.checkBegun(5)
+	s.letEnd(2)
+	fifth.exits(0)
+	sixth.exits(0)
 }
 
 func TestMigration(t *testing.T) {

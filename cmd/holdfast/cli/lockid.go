@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
@@ -31,6 +33,33 @@ func lockID(args []string, form string) (string, error) {
 		return "", exit.Usagef("%v", err)
 	}
 	return id, nil
+}
+
+// refuseRun returns the exit for the lock ID of the run around this command, or of one that
+// was.
+func refuseRun(ctx context.Context, where location.Location, id string) error {
+	if where.Empty() {
+		return exit.Usagef("%s", past(where))
+	}
+	client, err := where.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for s, err := range client.Admin().Holds(ctx, holdfast.Filter{LockID: id}) {
+		if err != nil {
+			return where.Failure(err)
+		}
+		if acquire.IsAround(s) {
+			return exit.Usagef("%s is that of the run around this command, which releases its lock itself; name the lock ID to release it anyway", env.LockIDVariable)
+		}
+	}
+	return exit.Usagef("%s", past(where))
+}
+
+// past says that HOLDFAST_LOCK_ID outlived its run.
+func past(where location.Location) string {
+	return fmt.Sprintf("%s is that of a run that has ended, or has no lock in %s; name a lock ID, or unset it", env.LockIDVariable, where.Name())
 }
 
 // notResource returns the exit for a lock ID that holds nothing and is the name of a

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -46,6 +47,7 @@ shortens none. Without a LOCK-ID it takes $HOLDFAST_LOCK_ID. The exit status is
 		if r.id, err = lockID(args, form); err != nil {
 			return err
 		}
+		r.ofRun = len(args) == 0 && env.IsAround(r.id)
 		if r.store, err = store(); err != nil {
 			return err
 		}
@@ -58,6 +60,7 @@ shortens none. Without a LOCK-ID it takes $HOLDFAST_LOCK_ID. The exit status is
 type renewal struct {
 	store location.Location
 	id    string
+	ofRun bool // nobody named the ID: a run set it for this command
 	ttl   time.Duration
 	json  bool
 }
@@ -93,5 +96,8 @@ func (r renewal) run(ctx context.Context) error {
 
 // lost returns the exit for a lock ID that holds nothing.
 func (r renewal) lost() error {
+	if r.ofRun {
+		return exit.Errorf(exit.Lost, "%s", past(r.store))
+	}
 	return exit.Errorf(exit.Lost, "lock ID %q holds nothing: its time ran out, or it was released. Lock again", r.id)
 }

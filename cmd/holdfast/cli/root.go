@@ -86,7 +86,7 @@ time: on this machine without any set-up, or on all machines that share a store.
 		}
 		return cmd.Help()
 	}
-	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(),
+	root.AddCommand(newRun(), newHeld(), newLock(), newUnlock(), newRenew(),
 		newStatus(), newTop(), newExplain(), newHistory(), newSweep(), newCheck(), newBench(), newServe(), newToken(), newStores(), newSchema(), newVersion())
 	root.AddGroup(&cobra.Group{ID: additional})
 	help := newHelp()

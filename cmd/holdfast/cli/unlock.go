@@ -60,12 +60,12 @@ The exit status is
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 && env.IsAround(id) {
-				return exit.Usagef("%s is that of the run around this command, which releases its lock itself; name the lock ID to release it anyway", env.LockIDVariable)
-			}
 			where, err := store()
 			if err != nil {
 				return err
+			}
+			if len(args) == 0 && env.IsAround(id) {
+				return refuseRun(cmd.Context(), where, id)
 			}
 			return release(cmd.Context(), where, id, *asJSON)
 		}

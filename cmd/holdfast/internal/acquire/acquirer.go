@@ -27,6 +27,7 @@ type acquirer struct {
 	client *holdfast.Client // nil: the store has not been opened yet
 	holds  []*holdfast.Hold // of the first resources
 	line   *waitLine
+	end    context.CancelCauseFunc // of the acquisition, with the exit as the cause
 
 	mu     sync.Mutex // guards what follows: the Trace is called by another goroutine
 	silent error      // why the last request had no answer; nil: it had one
@@ -37,7 +38,9 @@ type acquirer struct {
 // acquire acquires the locks, all or none. While the store gives no answer it retries until
 // ctx ends, unless the request is for one try.
 func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, error) {
-	a := &acquirer{Request: r}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	a := &acquirer{Request: r, end: end}
 	if !r.quiet && !r.once() {
 		a.line = newWaitLine()
 	}
@@ -102,6 +105,9 @@ func (a *acquirer) from(ctx context.Context, i int) error {
 
 // lock makes one attempt for one lock. All have the lock ID of the first.
 func (a *acquirer) lock(ctx context.Context, resource string) (*holdfast.Hold, error) {
+	if err := a.apart(ctx, resource); err != nil {
+		return nil, err
+	}
 	opts := a.Options
 	if len(a.holds) > 0 {
 		opts.LockID = a.holds[0].LockID()
@@ -141,6 +147,10 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 	opts.Poll = a.poll
 	opts.Trace = holdfast.Traces(opts.Trace, &holdfast.Trace{AttemptEnd: func(_ context.Context, i holdfast.AttemptInfo) {
 		if held, ok := errors.AsType[*holdfast.HeldError](i.Err); ok {
+			if n := slices.IndexFunc(held.Holders, IsAround); n >= 0 {
+				a.end(inside(held.Holders[n]))
+				return
+			}
 			a.line.show(held, a.Options.Fair)
 		}
 		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || location.Lasting(i.Err) {
@@ -183,6 +193,9 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	a.line.end()
 	if a.client != nil {
 		_ = a.client.Close() // all or none: it releases what is held, within 5 s
+	}
+	if e, ok := errors.AsType[*exit.Error](context.Cause(ctx)); ok {
+		return e
 	}
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {

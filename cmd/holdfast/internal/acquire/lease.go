@@ -49,9 +49,6 @@ func (r *Request) once() bool { return !r.forever && r.wait == 0 }
 // Await acquires the lock with a client of those options. It gives up when the wait
 // is over or a signal arrives. From then on nothing waits for the readers of stderr.
 func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfast.Options) (Lease, error) {
-	if err := r.apart(); err != nil {
-		return Lease{}, err
-	}
 	output.WaitBriefly()
 	var cancel context.CancelFunc
 	switch {

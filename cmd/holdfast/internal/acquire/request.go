@@ -122,16 +122,6 @@ func (r *Request) SetResources(names ...string) error {
 	return nil
 }
 
-// apart refuses what a run around this process holds: that would wait for its own caller.
-func (r *Request) apart() error {
-	for _, name := range r.Resources {
-		if env.IsHeldAround(r.Store.Place(), name) {
-			return exit.Usagef("this is inside a run that holds %q already; name another resource, or leave out one of the two", name)
-		}
-	}
-	return nil
-}
-
 // Names names the resources in a sentence.
 func (r *Request) Names() string { return output.List(r.Resources) }
 

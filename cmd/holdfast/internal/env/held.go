@@ -8,39 +8,57 @@ import (
 	"strings"
 )
 
-// HeldVariable has the locks of this run and those around it, so that a run inside
-// run's command does not wait for a lock that its own caller holds.
+// HeldVariable has the locks of this run and those around it, so that a run inside run's
+// command does not wait for a lock that its own caller holds. Processes keep it for as long
+// as they live, so a mark counts only while the hold that it names lives: a tmux server that
+// was started under a run outlives that run.
+//
+// A mark is a lock ID and a hash of the resource with its store. It has the ID itself, not a
+// hash: to a caller without a name, a server shows the lock ID of a hold only if the caller
+// names it.
 const HeldVariable = "HOLDFAST_HELD"
 
-// IsAround reports whether the lock ID is that of a run around this process. Only
-// that run releases what it locked.
-func IsAround(lockID string) bool { return marked(LockIDMark(lockID)) }
+// idEnd comes after the lock ID in a mark. The IDs of runs are random hex digits.
+const idEnd = "="
 
-// IsHeldAround reports whether a run around this process holds the resource of the store in
-// that place.
-func IsHeldAround(place, resource string) bool { return marked(resourceMark(place, resource)) }
+// IsAround reports whether the lock ID is marked: it is that of a run around this process,
+// or of one that was. Only that run releases what it locked.
+func IsAround(lockID string) bool {
+	return slices.ContainsFunc(marks(), func(mark string) bool {
+		id, _, _ := strings.Cut(mark, idEnd)
+		return id == lockID
+	})
+}
 
-func marked(mark string) bool { return slices.Contains(strings.Fields(os.Getenv(HeldVariable)), mark) }
+// Around returns the lock IDs of the runs around this process, and of those that were, that
+// held the resource of the store in that place.
+func Around(place, resource string) (lockIDs []string) {
+	for _, mark := range marks() {
+		if id, hashed, _ := strings.Cut(mark, idEnd); hashed == hash(place, resource) {
+			lockIDs = append(lockIDs, id)
+		}
+	}
+	return lockIDs
+}
 
-// LockIDMark returns the mark of the lock ID in HeldVariable.
-func LockIDMark(lockID string) string { return "i" + hash(lockID) }
+// LockIDMark returns the text that all marks with the lock ID have.
+func LockIDMark(lockID string) string { return lockID + idEnd }
 
 // Held returns the value of HeldVariable for the command of a run that holds the resources of
 // the store in that place.
 func Held(place, lockID string, resources []string) string {
-	marks := append(strings.Fields(os.Getenv(HeldVariable)), LockIDMark(lockID))
+	all := marks()
 	for _, name := range resources {
-		marks = append(marks, resourceMark(place, name))
+		all = append(all, lockID+idEnd+hash(place, name))
 	}
-	return strings.Join(marks, " ")
+	return strings.Join(all, " ")
 }
 
-// resourceMark returns the mark of a resource in HeldVariable.
-func resourceMark(place, name string) string { return "r" + hash(place+"\x00"+name) }
+func marks() []string { return strings.Fields(os.Getenv(HeldVariable)) }
 
-// hash returns a short hash of the text, in hex: it has no spaces.
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
+// hash returns a short hash of the resource of the store in that place.
+func hash(place, resource string) string {
+	sum := sha256.Sum256([]byte(place + "\x00" + resource))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -54,8 +54,8 @@ var spellings = map[string]struct {
 }
 
 // Place names the place of the locks as far as the URL tells, without secrets: the
-// locks of two places do not exclude each other. In doubt the names differ: to take two
-// places for one would refuse a run inside a run, and the other mistake makes it wait.
+// locks of two places do not exclude each other. To take two places for one costs a look at
+// the store. To take one for two lets a shared run inside a run have the same lock again.
 func (l Location) Place() string {
 	if l.File != "" {
 		file, err := filepath.Abs(l.File)
