@@ -333,16 +333,17 @@ func (p *process) finish() bool {
 		return false
 	}
 	began := Now()
+	p.main.Cut = p.cut
 	if p.phase == rest && p.restLives() || p.phase == ending && p.treeLives() {
 		p.spent = max(p.spent, Now()-began)
 		if !p.told {
 			p.told, p.tellAt = true, began+tellFirst
-			p.report(report{MainEnded: p.main})
+			p.report(report{MainEnded: new(*p.main)})
 		}
 		return false
 	}
 	p.phase = over
-	p.main.Cut, p.main.Left = p.cut, p.living(false).Count > 0
+	p.main.Left = p.living(false).Count > 0
 	p.report(report{Ended: p.main})
 	return true
 }
