@@ -228,11 +228,13 @@ $(GORELEASER):
 $(SBOM):
 	CGO_ENABLED=0 GOBIN='$(CURDIR)/$(@D)' go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
-docs: ## run the transcripts, and write them, the examples, figures and tables into the documents
+docs: ## run the transcripts, and write them, the reference, the examples, figures and tables into the documents
+	@go -C cmd/holdfast test -count=1 -run '^TestReference$$' ./cli -args -write
 	@go -C lab run ./transcript
 	@go -C lab/figures run .
 
 docs-check: ## fail if make docs would change a document
+	@go -C cmd/holdfast test -count=1 -run '^TestReference$$' ./cli
 	@go -C lab run ./transcript -check
 	@go -C lab/figures run . -check
 

@@ -90,10 +90,8 @@ func (b *bench) valid() error {
 
 func (b *bench) run(ctx context.Context) (measure.BenchResult, error) {
 	output.Say("for %v this puts on %s all the load that %s can", b.For, b.store.Name(), count(b.Clients, "client"))
-	stop := showProgress(b.For)
 	b.Open = b.store.Client
 	result, err := b.Run(ctx)
-	stop()
 	if err == nil {
 		return result, nil
 	}

@@ -16,59 +16,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-var shells = []string{"bash", "zsh", "fish", "powershell"}
-
-func newCompletion() *cobra.Command {
-	return &cobra.Command{
-		Use:     "completion SHELL",
-		Short:   "Print the script that lets a shell complete commands and flags",
-		GroupID: additional,
-		Long: `Prints the script that makes a shell complete holdfast's commands and flags with
-the Tab key. SHELL is bash, zsh, fish or powershell. Completion never uses a
-store.
-
-bash, with the package bash-completion installed; for all users, or only you:
-
-  holdfast completion bash > /etc/bash_completion.d/holdfast
-  holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast
-
-zsh, in a folder that is in $fpath before compinit runs:
-
-  holdfast completion zsh > /usr/local/share/zsh/site-functions/_holdfast
-
-fish:
-
-  holdfast completion fish > ~/.config/fish/completions/holdfast.fish
-
-powershell, in your profile:
-
-  holdfast completion powershell | Out-String | Invoke-Expression
-
-It works in shells that start after that. To try it in this one, in bash or zsh:
-
-  source <(holdfast completion bash)
-
-HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out the descriptions of flags.`,
-		DisableFlagsInUseLine: true,
-		ValidArgs:             shells,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || !slices.Contains(shells, args[0]) {
-				return exit.Usagef("name one shell: %s", strings.Join(shells, ", "))
-			}
-			root := cmd.Root()
-			var err error
-			switch args[0] {
-			case "bash":
-				err = root.GenBashCompletionV2(os.Stdout, true)
-			case "zsh":
-				err = root.GenZshCompletion(os.Stdout)
-			case "fish":
-				err = root.GenFishCompletion(os.Stdout, true)
-			case "powershell":
-				err = root.GenPowerShellCompletionWithDesc(os.Stdout)
-			}
-			return exit.Printed(err)
-		},
+// addCompletion adds cobra's command completion.
+func addCompletion(root *cobra.Command) {
+	root.CompletionOptions.DisableNoDescFlag = true // a variable of cobra's is enough
+	root.SetCompletionCommandGroupID(additional)
+	root.InitDefaultCompletionCmd()
+	cmd, _, _ := root.Find([]string{"completion"}) // it is there now
+	cmd.Short = "Print the script that lets a shell complete commands and flags"
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return exit.Usagef("name one shell: bash, zsh, fish or powershell; see %s --help", cmd.CommandPath())
+	}
+	for _, shell := range cmd.Commands() {
+		script := shell.RunE
+		shell.RunE = func(cmd *cobra.Command, args []string) error { return exit.Printed(script(cmd, args)) }
 	}
 }
 

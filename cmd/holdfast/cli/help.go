@@ -2,7 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,49 +19,41 @@ const helpWidth = 80
 // additional is the group of the commands that are about holdfast itself.
 const additional = "additional"
 
-// topics lists what help explains besides commands.
-var topics = []struct {
-	name, title, short string
-	text               func(root *cobra.Command) string
-}{
-	{"exit-codes", "exit status", "The exit statuses, and what to do about them", func(*cobra.Command) string { return exit.Help() }},
-	{"environment", "environment", "The environment variables that holdfast reads and sets", environment},
+// usual are the flags of run that people use: its help names them first.
+var usual = []string{
+	"store", "wait", "no-wait", "shared", "limit", "comment", "conflict-exit", "quiet", "script", "at-least",
 }
 
-// newTopics returns the topics as commands that do not run, as cobra has them.
+// newTopics returns what help explains besides commands: as commands that do not run.
 func newTopics() []*cobra.Command {
-	cmds := make([]*cobra.Command, len(topics))
-	for i, t := range topics {
-		cmds[i] = &cobra.Command{Use: t.name, Short: t.short}
-		cmds[i].SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-			fmt.Fprint(cmd.OutOrStdout(), t.text(cmd.Root()))
-		})
+	return []*cobra.Command{
+		{Use: "exit-codes", Short: "The exit statuses, and what to do about them", Long: exit.Help()},
+		{Use: "environment", Short: "The environment variables that holdfast reads and sets", Long: environment()},
 	}
-	return cmds
 }
 
-func environment(root *cobra.Command) string {
+func environment() string {
 	var b strings.Builder
-	b.WriteString(`Every flag but -c may also be given as a variable. The command line counts for
-more, also for flags that exclude one another. A switch is true or false. An
-empty variable is an empty value, which most flags refuse; unset it instead.
+	b.WriteString(`Every flag but -c may also be given as a variable, which the help of its command
+names: HOLDFAST_STORE for --store of all commands, HOLDFAST_NO_WAIT for --no-wait
+of run and lock, and with the name of the command for all others, such as
+HOLDFAST_STATUS_JSON. The command line counts for more, also for flags that
+exclude one another. A switch is true or false. An empty variable is an empty
+value, which most flags refuse; unset it instead.
+
+run sets for its command, and does not take as flags:
 
 `)
-	const row = "  %-*s  %s\n"
-	rows := variables(root)
-	width := 0
-	for _, r := range rows {
-		width = max(width, len(r[0]))
-	}
-	for _, r := range rows {
-		fmt.Fprintf(&b, row, width, r[0], r[1])
-	}
-	b.WriteString("\nrun sets for its command, and does not take as flags:\n\n")
 	for _, v := range env.Told {
-		fmt.Fprintf(&b, row, width, v.Name, v.Meaning)
+		fmt.Fprintf(&b, "  %-17s  %s\n", v.Name, v.Meaning)
 	}
-	b.WriteString("\nIf the store is a server, HOLDFAST_SERVER_TOKEN has the caller's token, unless the\nURL names a file with it.\n")
-	b.WriteString("\nIf no store is named, the locks are below XDG_STATE_HOME, or else below HOME, or\nelse in the home folder that the system has for the user.\n")
+	b.WriteString(`
+If the store is a server, HOLDFAST_SERVER_TOKEN has the caller's token, unless the
+URL names a file with it.
+
+If no store is named, the locks are below XDG_STATE_HOME, or else below HOME, or
+else in the home folder that the system has for the user.
+`)
 	return b.String()
 }
 
@@ -92,48 +84,65 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// usage prints the usage of a command: as cobra does, but wrapped, and with the
-// variables of the flags.
-func usage(cmd *cobra.Command) error {
-	out := cmd.OutOrStderr()
-	fmt.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
-	if cmd.HasExample() {
-		fmt.Fprintf(out, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
-	}
-	listCommands(out, "Commands", cmd, func(c *cobra.Command) bool { return c.Runnable() && c.GroupID == "" })
-	listCommands(out, "Additional commands", cmd, func(c *cobra.Command) bool { return c.GroupID == additional })
-	listCommands(out, "Topics for help", cmd, (*cobra.Command).IsAdditionalHelpTopicCommand)
-	if cmd.HasAvailableLocalFlags() {
-		fmt.Fprintf(out, "\nFlags:\n%s", withVariables(cmd).FlagUsagesWrapped(helpWidth))
-	}
-	return nil
-}
+// part is a part of the usage of a command.
+type part struct{ title, text string }
 
-// listCommands prints the wanted commands below cmd, if there are any.
-func listCommands(out io.Writer, title string, cmd *cobra.Command, wanted func(*cobra.Command) bool) {
-	for _, c := range cmd.Commands() {
-		if c.Hidden || !wanted(c) {
-			continue
-		}
-		if title != "" {
-			fmt.Fprintf(out, "\n%s:\n", title)
-			title = ""
-		}
-		fmt.Fprintf(out, "  %-*s  %s\n", c.NamePadding(), c.Name(), c.Short)
-	}
-}
-
-// withVariables returns the flags of a command with their variables in the texts.
-func withVariables(cmd *cobra.Command) *pflag.FlagSet {
-	shown := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
-	shown.SortFlags = false
+// usageOf returns the parts of the usage of a command: as cobra has them, but wrapped, and
+// with the variables of the flags.
+func usageOf(cmd *cobra.Command) []part {
+	flags, more := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags, more.SortFlags = false, false
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		f := *flag
 		f.Usage = strings.ReplaceAll(f.Usage, "\n", " ")
 		if name := env.Variable(cmd, flag); name != "" {
 			f.Usage += " [$" + name + "]"
 		}
-		shown.AddFlag(&f)
+		if cmd.Name() == "run" && !slices.Contains(usual, f.Name) {
+			more.AddFlag(&f)
+		} else {
+			flags.AddFlag(&f)
+		}
 	})
-	return shown
+	parts := []part{
+		{"Usage", "  " + cmd.UseLine() + "\n"},
+		{"Examples", cmd.Example + "\n"},
+		{"Commands", list(cmd, func(c *cobra.Command) bool { return c.Runnable() && c.GroupID == "" })},
+		{"Additional commands", list(cmd, func(c *cobra.Command) bool { return c.GroupID == additional })},
+		{"Topics for help", list(cmd, (*cobra.Command).IsAdditionalHelpTopicCommand)},
+		{"Flags", flags.FlagUsagesWrapped(helpWidth)},
+		{"More flags", more.FlagUsagesWrapped(helpWidth)},
+	}
+	return slices.DeleteFunc(parts, func(p part) bool { return strings.TrimSpace(p.text) == "" })
+}
+
+// usage prints the usage of a command.
+func usage(cmd *cobra.Command) error {
+	before := ""
+	for _, p := range usageOf(cmd) {
+		fmt.Fprintf(cmd.OutOrStderr(), "%s%s:\n%s", before, p.title, p.text)
+		before = "\n"
+	}
+	return nil
+}
+
+// list returns the wanted commands below cmd, one a line.
+func list(cmd *cobra.Command, wanted func(*cobra.Command) bool) string {
+	var b strings.Builder
+	for _, c := range cmd.Commands() {
+		if !c.Hidden && wanted(c) {
+			fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), c.Name(), c.Short)
+		}
+	}
+	return b.String()
+}
+
+// walk calls visit for the command and those below it that are not hidden.
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			walk(c, visit)
+		}
+	}
 }

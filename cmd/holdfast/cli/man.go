@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
@@ -55,64 +53,39 @@ func writePages(root *cobra.Command, dir string) error {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of a command in the macros of man(7). It has no date, so
+// manPage returns the help of a command in the macros of man(7). It has no date, so
 // that pages can be compared.
 func manPage(cmd *cobra.Command, source string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Holdfast\"\n", roff(strings.ToUpper(pageName(cmd))), roff(source))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(pageName(cmd)), roff(cmd.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n\\fB%s\\fR%s\n", roff(cmd.CommandPath()), roff(strings.TrimPrefix(cmd.UseLine(), cmd.CommandPath())))
-	if cmd.Long != "" {
-		b.WriteString(".SH DESCRIPTION\n" + paragraphs(cmd.Long))
-	}
-	manCommands(&b, cmd)
 	cmd.InitDefaultHelpFlag()
-	b.WriteString(".SH OPTIONS\n")
-	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if !flag.Hidden {
-			manOption(&b, cmd, flag)
-		}
-	})
-	if cmd.HasExample() {
-		b.WriteString(".SH EXAMPLES\n" + literal(strings.TrimRight(cmd.Example, "\n")))
+	parts := append([]part{{"Description", cmd.Long}}, usageOf(cmd)...)
+	if cmd.HasParent() {
+		parts = append(parts, part{"See also", pageName(cmd.Parent()) + "(1)"})
 	}
-	if !cmd.HasParent() {
-		for _, t := range topics {
-			fmt.Fprintf(&b, ".SH %s\n%s", roff(strings.ToUpper(t.title)), paragraphs(t.text(cmd)))
+	for _, c := range cmd.Commands() {
+		if c.IsAdditionalHelpTopicCommand() {
+			parts = append(parts, part{strings.ReplaceAll(c.Name(), "-", " "), c.Long})
 		}
-	} else {
-		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", roff(pageName(cmd.Parent())))
+	}
+	for _, p := range parts {
+		fmt.Fprintf(&b, ".SH %s\n.EX\n", strings.ToUpper(p.title))
+		for line := range strings.SplitSeq(strings.TrimRight(p.text, "\n"), "\n") {
+			b.WriteString(roff(line) + "\n")
+		}
+		b.WriteString(".EE\n")
 	}
 	return b.String()
 }
 
-func manCommands(b *strings.Builder, cmd *cobra.Command) {
-	title := ".SH COMMANDS\n"
-	for _, c := range cmd.Commands() {
-		if c.Runnable() && !c.Hidden {
-			fmt.Fprintf(b, "%s.TP\n.BR %s (1)\n%s\n", title, roff(pageName(c)), roff(c.Short))
-			title = ""
-		}
-	}
-}
+// escapes keeps roff from taking characters for commands or typography.
+var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
-func manOption(b *strings.Builder, cmd *cobra.Command, flag *pflag.Flag) {
-	value, text := pflag.UnquoteUsage(flag)
-	b.WriteString(".TP\n")
-	if flag.Shorthand != "" {
-		fmt.Fprintf(b, "\\fB%s\\fR, ", roff("-"+flag.Shorthand))
+func roff(text string) string {
+	text = escapes.Replace(text)
+	if strings.HasPrefix(text, ".") {
+		text = `\&` + text
 	}
-	fmt.Fprintf(b, "\\fB%s\\fR", roff("--"+flag.Name))
-	if value != "" {
-		fmt.Fprintf(b, " \\fI%s\\fR", roff(value))
-	}
-	fmt.Fprintf(b, "\n%s\n", roff(strings.ReplaceAll(text, "\n", " ")))
-	switch flag.DefValue {
-	case "", "0", "0s", "false", "[]": // as in help
-	default:
-		fmt.Fprintf(b, "(default %s)\n", roff(flag.DefValue))
-	}
-	if name := env.Variable(cmd, flag); name != "" {
-		fmt.Fprintf(b, "\\%%[$%s]\n", roff(name)) // \% keeps it in one line
-	}
+	return text
 }

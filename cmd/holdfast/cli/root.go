@@ -91,7 +91,8 @@ time: on this machine without any set-up, or on all machines that share a store.
 	root.AddGroup(&cobra.Group{ID: additional})
 	help := newHelp()
 	root.SetHelpCommand(help)
-	root.AddCommand(help, newCompletion(), newMan())
+	root.AddCommand(help, newMan())
+	addCompletion(root)
 	root.AddCommand(newTopics()...)
 	root.SetUsageFunc(usage)
 	walk(root, func(cmd *cobra.Command) {
