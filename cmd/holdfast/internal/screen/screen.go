@@ -18,31 +18,51 @@ var (
 // Use calls use with the whole terminal, and restores the terminal afterwards, even
 // after a panic.
 func Use(use func(tcell.Screen) error) error {
-	s, err := newScreen()
-	if err == nil {
-		err = s.Init()
-	}
+	s, err := open()
 	if err != nil {
 		return exit.Errorf(exit.Failed, "the terminal cannot be used: %v. holdfast status needs none", err)
 	}
-	defer s.Fini()
-	s.RegisterRuneFallback('…', "~") // for a locale with ASCII only
-	return use(s)
+	r := &restarted{s}
+	defer func() { r.Fini() }() // of the last screen
+	return use(r)
 }
 
-// newScreen opens the terminal of the session or, if there is none, as after su -c,
-// the one on stdin and stdout. It does not query the terminal: not all terminals
-// answer, and a late answer would be typed into the shell.
-func newScreen() (tcell.Screen, error) {
-	quiet := tcell.OptNegotiation(false)
-	if tty, err := newDevTty(); err == nil {
-		return tcell.NewTerminfoScreenFromTty(tty, quiet)
+// restarted is a screen that is made anew when it is resumed: the library's own does not wait
+// for its reader to end.
+type restarted struct{ tcell.Screen }
+
+// Suspend gives the terminal back.
+func (r *restarted) Suspend() error {
+	r.Fini()
+	return nil
+}
+
+// Resume takes the terminal again.
+func (r *restarted) Resume() error {
+	s, err := open()
+	if err == nil {
+		r.Screen = s
 	}
-	tty, err := tcell.NewStdIoTty()
+	return err
+}
+
+// open takes the terminal of the session or, if there is none, as after su -c, the one on
+// stdin and stdout. It does not query the terminal: not all terminals answer, and a late
+// answer would be typed into the shell.
+func open() (tcell.Screen, error) {
+	tty, err := tcell.NewDevTty()
+	if err != nil {
+		tty, err = tcell.NewStdIoTty()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return tcell.NewTerminfoScreenFromTty(tty, quiet)
+	s, err := tcell.NewTerminfoScreenFromTty(tty, tcell.OptNegotiation(false))
+	if err != nil {
+		return nil, err
+	}
+	s.RegisterRuneFallback('…', "~") // for a locale with ASCII only
+	return s, s.Init()
 }
 
 // Line writes a line.
@@ -84,10 +104,7 @@ const (
 // Quits handles the commands that are alike on all screens. It suspends the screen if
 // the user asks for that, and reports whether the user quits.
 func Quits(s tcell.Screen, c Command) bool {
-	if c == SuspendKey {
-		Suspend(s)
-	}
-	return c == QuitKey
+	return c == QuitKey || c == SuspendKey && suspend(s) != nil
 }
 
 // CommandOf returns the command of the event, or OtherKey if the event is left to the

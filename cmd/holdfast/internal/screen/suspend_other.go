@@ -4,5 +4,5 @@ package screen
 
 import "github.com/gdamore/tcell/v3"
 
-// Suspend does nothing: there is no job control.
-func Suspend(tcell.Screen) {}
+// suspend does nothing: there is no job control.
+func suspend(tcell.Screen) error { return nil }
