@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/clipperhouse/displaywidth"
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/holdfast-go/holdfast"
@@ -45,11 +44,10 @@ type board struct {
 	filter string
 	typing bool // the filter is being typed
 
-	rows   []row        // of the last sight, filtered and sorted
-	widths [columns]int // that the rows need
-	cursor int          // the selected row
-	scroll int          // the first row on the screen
-	page   int          // how many rows the screen had when it was drawn
+	rows   []row // of the last sight, filtered and sorted
+	cursor int   // the selected row
+	scroll int   // the first row on the screen
+	page   int   // how many rows the screen had when it was drawn
 }
 
 // see takes in a sight.
@@ -81,12 +79,6 @@ func (b *board) arrange() {
 		return 0
 	})
 	b.rows = slices.DeleteFunc(b.withWaiters(holds), func(r row) bool { return wanted != "" && !r.has(wanted) })
-	b.widths = [columns]int{}
-	for _, r := range b.rows {
-		for c, text := range r.names() {
-			b.widths[c] = max(b.widths[c], displaywidth.String(text))
-		}
-	}
 	if selected != (row{}) {
 		if i := slices.IndexFunc(b.rows, selected.is); i >= 0 {
 			b.cursor = i

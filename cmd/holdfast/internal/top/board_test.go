@@ -23,7 +23,7 @@ func holdOf(resource string, left time.Duration, created time.Time) holdfast.Sta
 func (b *board) names() string {
 	var names []string
 	for _, r := range b.rows {
-		names = append(names, strings.TrimSpace(r.names()[resourceColumn]))
+		names = append(names, strings.TrimSpace(b.cells(r, time.Now())[0]))
 	}
 	return strings.Join(names, " ")
 }
@@ -129,8 +129,8 @@ func TestBoardShowsWaiters(t *testing.T) {
 		t.Errorf("the cursor is on %+v", b.selected())
 	}
 	for r, want := range map[row]string{{hold: &a}: "1 waits", {hold: &c}: "-", {place: &q["a"][0]}: "for 1m0s"} {
-		if got := b.queueOf(r, born); got != want {
-			t.Errorf("the queue of %s is shown as %q, want %q", r.names()[resourceColumn], got, want)
+		if got := b.cells(r, born); got[6] != want {
+			t.Errorf("the queue of %s is shown as %q, want %q", got[0], got[6], want)
 		}
 	}
 }
@@ -187,16 +187,19 @@ func TestBoardDetailsWithoutIDs(t *testing.T) {
 
 func TestBoardFitsAnyWidth(t *testing.T) {
 	var b board
-	s := holdOf(strings.Repeat("resource ", 10), time.Hour, time.Now())
-	s.Comment = strings.Repeat("comment ", 20)
-	s.Owner, s.Host = "ada", "web1"
-	b.see(statuscmd.Sight{Holds: []holdfast.Status{s}, Begun: time.Now()})
+	h := holdOf(strings.Repeat("resource ", 10), time.Hour, time.Now())
+	h.Comment = strings.Repeat("comment ", 20)
+	h.Owner, h.Host = "ada", "web1"
+	rows := [][]string{b.cells(row{hold: &h}, time.Now())}
 	titles := func(width int) string {
 		var titles []string
 		total := -columnGap
-		for _, c := range b.fit(width) {
+		for _, c := range fit(width, rows) {
 			titles = append(titles, c.title)
 			total += c.width + columnGap
+			if c.width < c.least {
+				t.Errorf("%s has %d columns of %d", c.title, c.width, width)
+			}
 		}
 		if len(titles) > 2 && total > width {
 			t.Errorf("%d columns take %d of %d", len(titles), total, width)
@@ -215,6 +218,9 @@ func TestBoardFitsAnyWidth(t *testing.T) {
 	}
 	for width := range 300 {
 		titles(width)
+	}
+	if all := fit(500, rows); all[0].width != 90 || all[8].width != 160 {
+		t.Errorf("not as wide as the texts: %+v", all)
 	}
 }
 
@@ -237,7 +243,7 @@ func TestBoardShowsAges(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := clockTime(b.rows[0].since()); got != "12:29:00" {
+	if got := b.cells(b.rows[0], born)[5]; got != "12:29:00" {
 		t.Errorf("it is shown as held since %s", got)
 	}
 }

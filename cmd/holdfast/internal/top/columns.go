@@ -3,118 +3,110 @@ package top
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/clipperhouse/displaywidth"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
+
+// row is a hold or a waiter.
+type row struct {
+	hold  *holdfast.Status
+	place *output.Waiting
+}
+
+// is reports whether the other row is of the same hold or waiter, perhaps in a later
+// sight.
+func (r row) is(other row) bool {
+	switch {
+	case r.hold != nil:
+		return other.hold != nil && r.hold.Ref() == other.hold.Ref()
+	case r.place != nil:
+		return other.place != nil && r.place.Resource == other.place.Resource && r.place.LockID == other.place.LockID &&
+			r.place.Owner == other.place.Owner && r.place.Host == other.place.Host && r.place.Since.Equal(other.place.Since)
+	}
+	return false
+}
+
+// has reports whether a name or the comment contains the lower-case text.
+func (r row) has(wanted string) bool {
+	var texts []string
+	if p := r.place; p != nil {
+		texts = []string{p.LockID, output.PlaceName(*p), p.Owner, p.Host, p.Mode.String(), output.Order(p.Place)}
+	} else {
+		texts = []string{r.hold.LockID, r.hold.Resource, r.hold.Owner, r.hold.Host, r.hold.Mode.String(), r.hold.Comment}
+	}
+	return strings.Contains(strings.ToLower(strings.Join(texts, "\n")), wanted)
+}
+
+// cells returns the texts of the columns.
+func (b *board) cells(r row, now time.Time) []string {
+	if p := r.place; p != nil {
+		return []string{output.PlaceName(*p), "-", p.Owner, p.Host, p.Mode.String(), clockTime(p.Since, p.Seen),
+			"for " + b.on(p.Age(), now), "-", output.Order(p.Place)}
+	}
+	s, queue := r.hold, "-"
+	if n := len(b.last.Queues[s.Resource]); n > 0 {
+		queue = output.Wait(n)
+	}
+	return []string{s.Resource, b.leftOf(s, now), s.Owner, s.Host, s.Mode.String(), clockTime(s.Created, s.Seen),
+		queue, strconv.FormatUint(s.Token, 10), s.Comment}
+}
 
 // columnGap is the space between two columns.
 const columnGap = 2
 
-// The columns whose width depends on what is in them.
-const (
-	resourceColumn = iota
-	ownerColumn
-	hostColumn
-	commentColumn
-	columns
-)
-
 // column is a column of a board.
 type column struct {
 	title string
-	text  func(b *board, r row, now time.Time) string
-	// width is what it needs, or for a varying column the least that it gets, unless
-	// it needs less.
-	width  int
-	varies bool
-	name   int // which of the varying columns
-	// rank is the order in which columns are left out if there is too little room:
-	// the highest first.
-	rank int
-	// spare: it is left out if others have less than enough.
-	spare bool
+	least int // the width that it has at least
+	rank  int // the highest is left out first if there is too little room; 0: never
+	cell  int
+	width int
 }
 
-// enough is the width for which other columns have to give way.
-const enough = 30
-
-func fixed(title string, width, rank int, text func(b *board, r row, now time.Time) string) column {
-	return column{title: title, width: width, rank: rank, text: text}
+// columns are those of all boards, as cells returns their texts.
+var columns = []column{
+	{title: "RESOURCE", least: 12},
+	{title: "LEFT", least: 10},
+	{title: "OWNER", least: 8, rank: 1},
+	{title: "HOST", least: 8, rank: 6},
+	{title: "MODE", least: 9, rank: 5},
+	{title: "SINCE", least: 12, rank: 2},
+	{title: "QUEUE", least: 12, rank: 3},
+	{title: "TOKEN", least: 16, rank: 7},
+	{title: "COMMENT", least: 10, rank: 4},
 }
 
-func varying(title string, name, least, rank int) column {
-	return column{title: title, width: least, varies: true, name: name, rank: rank,
-		text: func(_ *board, r row, _ time.Time) string { return r.names()[name] }}
-}
-
-func boardColumns() []column {
-	token := fixed("TOKEN", 16, 0, func(_ *board, r row, _ time.Time) string {
-		if r.hold == nil {
-			return "-"
+// fit returns the columns that the width has room for, as wide as the rows need or, if that is
+// too much, with less for the widest.
+func fit(width int, rows [][]string) []column {
+	fitted := slices.Clone(columns)
+	room := width + columnGap
+	for i := range fitted {
+		c := &fitted[i]
+		c.cell, c.width = i, c.least
+		for _, cells := range rows {
+			c.width = max(c.width, displaywidth.String(cells[i]))
 		}
-		return strconv.FormatUint(r.hold.Token, 10)
-	})
-	token.spare = true
-	return []column{
-		varying("RESOURCE", resourceColumn, 12, 0),
-		fixed("LEFT", 10, 0, func(b *board, r row, now time.Time) string {
-			if r.hold == nil {
-				return "-"
-			}
-			return b.leftOf(r.hold, now)
-		}),
-		varying("OWNER", ownerColumn, 8, 1),
-		varying("HOST", hostColumn, 8, 6),
-		fixed("MODE", 9, 5, func(_ *board, r row, _ time.Time) string { return r.mode().String() }),
-		fixed("SINCE", 12, 2, func(_ *board, r row, _ time.Time) string { return clockTime(r.since()) }),
-		fixed("QUEUE", 12, 3, func(b *board, r row, now time.Time) string { return b.queueOf(r, now) }),
-		token,
-		varying("COMMENT", commentColumn, 10, 4),
+		room -= c.width + columnGap
 	}
-}
-
-// fit returns the columns that the width has room for, with their widths.
-func (b *board) fit(width int) []column {
-	all := boardColumns()
-	need := make([]int, columns) // of the varying columns
-	comfortable := -columnGap    // the width at which nothing is missing
-	for i := range all {
-		c := &all[i]
-		comfortable += columnGap + c.width
-		if c.varies {
-			need[c.name] = max(b.widths[c.name], len(c.title))
-			comfortable += min(need[c.name], enough) - c.width
-			c.width = min(c.width, need[c.name])
+	for room < 0 {
+		widest := slices.MaxFunc(fitted, func(x, y column) int { return x.width - x.least - (y.width - y.least) })
+		last := slices.MaxFunc(fitted, func(x, y column) int { return x.rank - y.rank })
+		switch at := func(of column) int { return slices.IndexFunc(fitted, func(c column) bool { return c.cell == of.cell }) }; {
+		case widest.width > widest.least:
+			fitted[at(widest)].width--
+			room++
+		case last.rank > 0:
+			fitted = slices.Delete(fitted, at(last), at(last)+1)
+			room += last.width + columnGap
+		default:
+			return fitted // the rest is cut off
 		}
 	}
-	if comfortable > width {
-		all = slices.DeleteFunc(all, func(c column) bool { return c.spare })
-	}
-	room := func() int {
-		room := width + columnGap
-		for _, c := range all {
-			room -= c.width + columnGap
-		}
-		return room
-	}
-	for room() < 0 && len(all) > 1 {
-		last := slices.MaxFunc(all, func(x, y column) int { return x.rank - y.rank })
-		all = slices.DeleteFunc(all, func(c column) bool { return c.rank > 0 && c.rank == last.rank })
-		if last.rank == 0 {
-			break // the rest is cut off
-		}
-	}
-	// The room that is left goes to the narrowest that need more.
-	for left := room(); left > 0; left-- {
-		narrowest := -1
-		for i, c := range all {
-			if c.varies && c.width < need[c.name] && (narrowest < 0 || c.width < all[narrowest].width) {
-				narrowest = i
-			}
-		}
-		if narrowest < 0 {
-			break
-		}
-		all[narrowest].width++
-	}
-	return all
+	return fitted
 }

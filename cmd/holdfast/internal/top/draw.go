@@ -84,27 +84,28 @@ func rounded(d time.Duration) time.Duration {
 }
 
 func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
-	fitted := b.fit(width)
-	x := 0
-	for _, c := range fitted {
-		screen.Text(s, x, aboveRows-1, c.width, c.title, tcell.StyleDefault.Underline(true))
-		x += c.width + columnGap
+	var rows [][]string
+	for i := b.scroll; i < min(b.scroll+b.page, len(b.rows)); i++ {
+		cells := b.cells(b.rows[i], now)
+		for j, text := range cells {
+			cells[j] = words.Printable(text)
+		}
+		rows = append(rows, cells)
 	}
-	for i := range b.page {
-		if b.scroll+i >= len(b.rows) {
-			return
+	if y := b.cursor - b.scroll; y < len(rows) {
+		s.FillArea(0, aboveRows+y, width, 1, ' ', screen.Marked)
+	}
+	x := 0
+	for _, c := range fit(width, rows) {
+		screen.Text(s, x, aboveRows-1, c.width, c.title, tcell.StyleDefault.Underline(true))
+		for i, cells := range rows {
+			style := tcell.StyleDefault
+			if b.scroll+i == b.cursor {
+				style = screen.Marked
+			}
+			screen.Text(s, x, aboveRows+i, c.width, cells[c.cell], style)
 		}
-		shown := b.rows[b.scroll+i]
-		y, style := aboveRows+i, tcell.StyleDefault
-		if b.scroll+i == b.cursor {
-			style = screen.Marked
-			s.FillArea(0, y, width, 1, ' ', style)
-		}
-		x := 0
-		for _, c := range fitted {
-			screen.Text(s, x, y, c.width, words.Printable(c.text(b, shown, now)), style)
-			x += c.width + columnGap
-		}
+		x += c.width + columnGap
 	}
 }
 
@@ -156,18 +157,6 @@ func (b *board) on(age time.Duration, now time.Time) string {
 		age = (age + max(now.Sub(b.last.Begun), 0)).Truncate(time.Second)
 	}
 	return output.Left(age)
-}
-
-// queueOf returns how many wait for the hold's resource, or how long the waiter has
-// waited.
-func (b *board) queueOf(r row, now time.Time) string {
-	if r.place != nil {
-		return "for " + b.on(r.place.Age(), now)
-	}
-	if n := len(b.last.Queues[r.hold.Resource]); n > 0 {
-		return output.Wait(n)
-	}
-	return "-"
 }
 
 func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]string {
