@@ -68,7 +68,7 @@ are a day old.`,
 			return err
 		}
 		if *asJSON {
-			return exit.Printed(output.JSON(os.Stdout, b.JSON(b.store.Name(), result)))
+			return exit.Printed(output.JSON(os.Stdout, result))
 		}
 		return exit.Printed(output.Table(os.Stdout, result.Rows()))
 	}
@@ -91,7 +91,7 @@ func (b *bench) valid() error {
 func (b *bench) run(ctx context.Context) (measure.BenchResult, error) {
 	output.Say("for %v this puts on %s all the load that %s can", b.For, b.store.Name(), count(b.Clients, "client"))
 	b.Open = b.store.Client
-	result, err := b.Run(ctx)
+	result, err := b.Run(ctx, b.store.Name())
 	if err == nil {
 		return result, nil
 	}

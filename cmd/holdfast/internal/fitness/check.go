@@ -25,7 +25,8 @@ type check struct {
 	resource string
 	// mine and other are two Clients with connections of their own.
 	mine, other *holdfast.Client
-	token       uint64 // of the first lock
+	token       uint64        // of the first lock
+	ttl         time.Duration // the shortest that makes sense; 0 if it is not known
 }
 
 // Check checks the store that open makes Clients of, and that store opens. It takes a few

@@ -115,8 +115,8 @@ func TestSound(t *testing.T) {
 		if r.Pair.Count() != pairs || r.Renewal.Count() != pairs || r.HandOver.Count() != handOvers {
 			t.Errorf("%d pairs, %d renewals, %d hand-overs", r.Pair.Count(), r.Renewal.Count(), r.HandOver.Count())
 		}
-		if r.TTL != time.Second || *r.Clock != (Offset{}) || r.Traits != f.Traits() {
-			t.Errorf("%v, %+v, %+v", r.TTL, r.Clock, r.Traits)
+		if *r.ShortestTTLMs != 1000 || *r.ClockAheadMs != 0 || *r.ClockUncertaintyMs != 0 || r.Traits != f.Traits() {
+			t.Errorf("%+v, %+v", r.Figures, r.Traits)
 		}
 		// What others hold is left alone.
 		if err := client.Close(); err != nil {
@@ -216,11 +216,11 @@ func TestSlow(t *testing.T) {
 		mustFind(t, r, "round-trip", fit.OK, "take 3s, a renewal 1.5s")
 		mustFind(t, r, "ttl", fit.Warn, "--ttl 1m0s or more")
 		mustFind(t, r, "wake-ups", fit.OK, "after 3s")
-		if r.Pair.Count() != minPairs || r.TTL != time.Minute {
-			t.Errorf("%d pairs, TTL %v", r.Pair.Count(), r.TTL)
+		if r.Pair.Count() != minPairs || *r.ShortestTTLMs != 60000 {
+			t.Errorf("%d pairs, TTL %v", r.Pair.Count(), *r.ShortestTTLMs)
 		}
-		if want := (Offset{Ahead: 750 * time.Millisecond, GiveOrTake: 750 * time.Millisecond}); *r.Clock != want {
-			t.Errorf("clock %+v, want %+v", *r.Clock, want)
+		if *r.ClockAheadMs != 750 || *r.ClockUncertaintyMs != 750 {
+			t.Errorf("ahead by %v ms, give or take %v; want 750", *r.ClockAheadMs, *r.ClockUncertaintyMs)
 		}
 		mustBeFree(t, f)
 	})
@@ -253,8 +253,8 @@ func TestClocks(t *testing.T) {
 			s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
 			r := Check(t.Context(), opens(s), itself(s))
 			mustFind(t, r, "offset", c.result, c.says)
-			if r.Clock.Ahead != c.ahead {
-				t.Errorf("ahead by %v, want %v", r.Clock.Ahead, c.ahead)
+			if want := measure.Milliseconds(c.ahead); *r.ClockAheadMs != want {
+				t.Errorf("ahead by %v, want %v", *r.ClockAheadMs, want)
 			}
 		})
 	}
@@ -268,24 +268,6 @@ func TestClocks(t *testing.T) {
 		s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
 		mustFind(t, Check(t.Context(), opens(s), itself(s)), "offset", fit.Note, "does not return it")
 	})
-}
-
-func TestOffset(t *testing.T) {
-	noon := time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
-	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
-	for _, c := range []struct {
-		store, after int
-		want         Offset
-	}{
-		{0, 0, Offset{}},
-		{5, 10, Offset{0, 5 * time.Millisecond}},
-		{0, 10, Offset{-5 * time.Millisecond, 5 * time.Millisecond}},
-		{2000, 10, Offset{1995 * time.Millisecond, 5 * time.Millisecond}},
-	} {
-		if got := offset(at(c.store), noon, at(c.after)); got != c.want {
-			t.Errorf("the store at %d ms, after %d ms: %+v, want %+v", c.store, c.after, got, c.want)
-		}
-	}
 }
 
 func TestTokens(t *testing.T) {

@@ -24,91 +24,68 @@ const (
 	farOff = time.Second
 )
 
-// Offset is how far a store's clock is ahead of this machine's, negative if it is
-// behind, give or take half the round trip in which it was read.
-type Offset struct {
-	Ahead, GiveOrTake time.Duration
-}
-
-// offset compares a time of the store's clock with the times of this machine's clock
-// before and after it.
-func offset(store, before, after time.Time) Offset {
-	half := after.Sub(before) / 2
-	return Offset{Ahead: store.Sub(before) - half, GiveOrTake: half}
-}
-
-// clock adds the finding of how far the store's clock is off, given when a hold was
-// granted.
+// clock adds the finding of how far the store's clock is off, given when a hold was granted,
+// and times of this machine's clock before and after it.
 func (c *check) clock(created, before, after time.Time) {
 	if !c.Traits.ServerClock || created.IsZero() {
 		c.say("offset", fit.Note, "the store has no clock, or does not return it")
 		return
 	}
-	o := offset(created, before, after)
-	c.Clock = &o
-	ahead, direction := o.Ahead, "ahead of"
-	if ahead < 0 {
-		ahead, direction = -ahead, "behind"
+	half := after.Sub(before) / 2
+	off := created.Sub(before) - half
+	c.ClockAheadMs, c.ClockUncertaintyMs = new(measure.Milliseconds(off)), new(measure.Milliseconds(half))
+	direction := "ahead of"
+	if off < 0 {
+		direction = "behind"
 	}
-	const text = "the store's clock is %v %s this machine's, give or take %v"
-	if ahead-o.GiveOrTake <= farOff {
-		c.say("offset", fit.OK, text, measure.Round(ahead), direction, measure.Round(o.GiveOrTake))
-		return
+	text, result := "", fit.OK
+	if off.Abs()-half > farOff {
+		text, result = ". No lock depends on it, but the dates that status shows do; set whichever is wrong", fit.Warn
 	}
-	c.say("offset", fit.Warn, text+". No lock depends on it, but the dates that status shows do; set whichever is wrong",
-		measure.Round(ahead), direction, measure.Round(o.GiveOrTake))
+	c.say("offset", result, "the store's clock is %v %s this machine's, give or take %v%s", measure.Round(off.Abs()), direction, measure.Round(half), text)
 }
 
 // roundTrips measures what a lock costs, and says which TTLs that allows.
 func (c *check) roundTrips(ctx context.Context) bool {
-	pair, renewal := measure.NewSamples(), measure.NewSamples()
-	var slowest time.Duration
-	timed := func(f func() error) (time.Duration, error) {
-		began := time.Now()
-		err := f()
-		took := time.Since(began)
-		slowest = max(slowest, took)
-		return took, err
-	}
-	began := time.Now()
-	for n := range pairs {
-		if n >= minPairs && time.Since(began) > measureTime {
-			break
-		}
+	pair, renewal, all := new(measure.Samples), new(measure.Samples), new(measure.Samples)
+	for began := time.Now(); pair.Count() < pairs && (pair.Count() < minPairs || time.Since(began) <= measureTime); {
 		var hold *holdfast.Hold
-		acquired, err := timed(func() (err error) { hold, err = c.acquire(ctx, c.mine); return err })
-		if err != nil {
-			return c.failed("round-trip", "no lock can be acquired", err)
+		times := []time.Time{time.Now()}
+		for what, f := range []func() error{
+			func() (err error) { hold, err = c.acquire(ctx, c.mine); return err },
+			func() error { return c.renew(ctx, hold) },
+			func() error { return hold.Unlock(ctx) },
+		} {
+			if err := f(); err != nil {
+				return c.failed("round-trip", "a lock cannot be "+[...]string{"acquired", "renewed", "released"}[what], err)
+			}
+			times = append(times, time.Now())
+			all.Add(times[what+1].Sub(times[what]))
 		}
-		renewed, err := timed(func() error { return c.renew(ctx, hold) })
-		if err != nil {
-			return c.failed("round-trip", "a lock cannot be renewed", err)
-		}
-		released, err := timed(func() error { return hold.Unlock(ctx) })
-		if err != nil {
-			return c.failed("round-trip", "a lock cannot be released", err)
-		}
-		pair.Add(acquired + released)
-		renewal.Add(renewed)
+		pair.Add(times[1].Sub(times[0]) + times[3].Sub(times[2]))
+		renewal.Add(times[2].Sub(times[1]))
 	}
-	c.Pair, c.Renewal, c.TTL = pair, renewal, fit.SensibleTTL(slowest)
+	c.Pair, c.Renewal, c.ttl = pair, renewal, fit.SensibleTTL(all.Quantile(1))
+	c.ShortestTTLMs = new(c.ttl.Milliseconds())
 	c.say("round-trip", fit.OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
-		median(pair), median(renewal), measure.Round(pair.Max()), measure.Round(renewal.Max()), pair.Count())
-	if c.TTL > holdfast.DefaultTTL {
-		return c.say("ttl", fit.Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.TTL, holdfast.DefaultTTL)
+		median(pair), median(renewal), longest(pair), longest(renewal), pair.Count())
+	if c.ttl > holdfast.DefaultTTL {
+		return c.say("ttl", fit.Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.ttl, holdfast.DefaultTTL)
 	}
-	return c.say("ttl", fit.OK, "the shortest --ttl that makes sense is %v", c.TTL)
+	return c.say("ttl", fit.OK, "the shortest --ttl that makes sense is %v", c.ttl)
 }
+
+func longest(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(1)) }
 
 func median(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(0.5)) }
 
 // wakeUps measures how soon a waiter gets a lock that was released.
 func (c *check) wakeUps(ctx context.Context) bool {
 	// It takes several round trips before the waiter waits, and two after.
-	limit := stepTime + 10*c.Pair.Max()
+	limit := stepTime + 10*c.Pair.Quantile(1)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	took, err := measure.HandOvers(ctx, c.open, c.resource, func(n int64, spent time.Duration) bool {
+	took, err := measure.HandOvers(ctx, c.open, c.resource, func(n int, spent time.Duration) bool {
 		return n < handOvers && spent < measureTime
 	})
 	if err != nil && !errors.Is(err, holdfast.ErrHeld) {
@@ -122,7 +99,7 @@ func (c *check) wakeUps(ctx context.Context) bool {
 	switch {
 	case !c.Traits.Notifies:
 		return c.say("wake-ups", fit.Note, "there are none; a waiter gets a released lock after %v", handedOver)
-	case took.Quantile(0.5)-c.Pair.Max() >= unaided: // unless the store is just slow
+	case took.Quantile(0.5)-c.Pair.Quantile(1) >= unaided: // unless the store is just slow
 		return c.say("wake-ups", fit.Warn, "none came: the waiter detected the release by polling, after %v", handedOver)
 	}
 	return c.say("wake-ups", fit.OK, "a waiter gets a released lock after %v", handedOver)

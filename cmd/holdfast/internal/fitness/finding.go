@@ -3,10 +3,10 @@
 package fitness
 
 import (
-	"time"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/server/fit"
 )
 
@@ -15,13 +15,23 @@ type Report struct {
 	Findings []fit.Finding
 	// Traits are what the store promises; without a name if it was not opened.
 	Traits holdfast.Traits
-	// Pair is an acquire and a release, Renewal a renewal and HandOver the time from
-	// a release to the grant to the waiter. Nil: not measured.
-	Pair, Renewal, HandOver *measure.Samples
-	// Clock is nil if it could not be read.
-	Clock *Offset
-	// TTL is the shortest that makes sense here; 0 if it is not known.
-	TTL time.Duration
+	Figures
+}
+
+// Figures are what was measured, null if it was not. Scripts read them: one may be added,
+// none changed.
+type Figures struct {
+	// Pair is an acquire and a release, and HandOver the time from a release to the grant
+	// to the waiter.
+	Pair     *measure.Samples `json:"acquireAndRelease"`
+	Renewal  *measure.Samples `json:"renewal"`
+	HandOver *measure.Samples `json:"handOver"`
+	// ClockAheadMs is how far the store's clock is ahead of this machine's, give or take
+	// half the round trip in which it was read.
+	ClockAheadMs       *float64 `json:"clockAheadMs"`
+	ClockUncertaintyMs *float64 `json:"clockUncertaintyMs"`
+	// ShortestTTLMs is the shortest TTL that makes sense here.
+	ShortestTTLMs *int64 `json:"shortestTtlMs"`
 }
 
 // Failed returns the first finding that failed, or nil.
@@ -32,4 +42,49 @@ func (r Report) Failed() *fit.Finding {
 		}
 	}
 	return nil
+}
+
+// JSON returns the report for JSON, with the name of the store.
+func (r Report) JSON(store string) any {
+	type finding struct {
+		Check  string      `json:"check"`
+		Result fit.Verdict `json:"result"`
+		Text   string      `json:"text"`
+	}
+	var findings []finding
+	for _, f := range r.Findings {
+		findings = append(findings, finding{f.Check, f.Result, f.Text})
+	}
+	var traits *output.Traits
+	if r.Traits.Name != "" {
+		traits = new(output.TraitsOf(r.Traits))
+	}
+	return struct {
+		Store    string         `json:"store"`
+		Fit      bool           `json:"fit"`
+		Findings []finding      `json:"findings"`
+		Traits   *output.Traits `json:"traits"`
+		Figures  Figures        `json:"figures"`
+	}{store, r.Failed() == nil, findings, traits, r.Figures}
+}
+
+// Rows returns the rows of a table, the titles first.
+func (r Report) Rows() [][]string {
+	rows := [][]string{{"RESULT", "CHECK", "FINDING"}}
+	for _, f := range r.Findings {
+		rows = append(rows, []string{string(f.Result), f.Check, f.Text})
+	}
+	return rows
+}
+
+// Isolation says whether run --isolate is possible here, by trying it. It has nothing to do
+// with the store.
+func Isolation() fit.Finding {
+	text := "run --isolate can be used here"
+	if g, err := guard.Start(true); err != nil {
+		text = "run --isolate cannot be used here: " + err.Error()
+	} else {
+		g.Close()
+	}
+	return fit.Finding{Check: "isolate", Result: fit.Note, Text: text}
 }

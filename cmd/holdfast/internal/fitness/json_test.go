@@ -13,7 +13,7 @@ import (
 
 // samples are some durations in milliseconds.
 func samples(ms ...int) *measure.Samples {
-	s := measure.NewSamples()
+	s := new(measure.Samples)
 	for _, n := range ms {
 		s.Add(time.Duration(n) * time.Millisecond)
 	}
@@ -29,9 +29,10 @@ func TestCheckJSON(t *testing.T) {
 			Report{
 				Findings: []fit.Finding{{Check: "open", Result: fit.OK, Text: "fine"}},
 				Traits:   sqlitelock.Traits(),
-				Pair:     samples(1, 2, 3), Renewal: samples(1), HandOver: samples(1000),
-				Clock: &Offset{Ahead: -1234567 * time.Nanosecond, GiveOrTake: time.Millisecond},
-				TTL:   time.Minute,
+				Figures: Figures{
+					Pair: samples(1, 2, 3), Renewal: samples(1), HandOver: samples(1000),
+					ClockAheadMs: new(-1.23), ClockUncertaintyMs: new(1.0), ShortestTTLMs: new(int64(60000)),
+				},
 			},
 			`{"store":"locks.db","fit":true,"findings":[{"check":"open","result":"ok","text":"fine"}],` +
 				`"traits":{"name":"sqlite","reach":"host","serverClock":true,"notifies":true,"queue":true,` +

@@ -41,7 +41,7 @@ func (c *check) statements(ctx context.Context) bool {
 	if err != nil {
 		return c.failed("statements", "the store cannot be opened", err)
 	}
-	t := newTwin(ctx, store, c.resource, max(c.TTL, holdfast.DefaultTTL))
+	t := newTwin(ctx, store, c.resource, max(c.ttl, holdfast.DefaultTTL))
 	t.run()
 	t.leave()
 	switch {

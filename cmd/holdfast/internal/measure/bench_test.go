@@ -11,7 +11,7 @@ import (
 
 // samples are some durations in milliseconds.
 func samples(ms ...int) *Samples {
-	s := NewSamples()
+	s := new(Samples)
 	for _, n := range ms {
 		s.Add(time.Duration(n) * time.Millisecond)
 	}
@@ -19,7 +19,7 @@ func samples(ms ...int) *Samples {
 }
 
 var benched = BenchResult{
-	Took: 2 * time.Second, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
+	Store: "locks.db", Clients: 3, Contend: true, PerSecond: 1.5, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
 	HandOver: samples(10, 20000),
 }
 
@@ -43,7 +43,7 @@ func TestBenchJSON(t *testing.T) {
 		`"acquire":{"count":3,"p50Ms":2,"p90Ms":3,"p99Ms":3,"maxMs":3},` +
 		`"release":{"count":3,"p50Ms":1,"p90Ms":1,"p99Ms":1,"maxMs":1},` +
 		`"handOver":{"count":2,"p50Ms":10,"p90Ms":20000,"p99Ms":20000,"maxMs":20000}}`
-	got, err := json.Marshal(Bench{Clients: 3, Contend: true}.JSON("locks.db", benched))
+	got, err := json.Marshal(benched)
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v", got, err)
 	}

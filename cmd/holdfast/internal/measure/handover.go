@@ -19,7 +19,7 @@ type Open func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, e
 // the waiter. The Clients share nothing but the store.
 //
 // When it returns nothing is held, unless the store does not answer.
-func HandOvers(ctx context.Context, open Open, resource string, more func(n int64, spent time.Duration) bool) (*Samples, error) {
+func HandOvers(ctx context.Context, open Open, resource string, more func(n int, spent time.Duration) bool) (*Samples, error) {
 	holder, err := newPeer(ctx, open)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func HandOvers(ctx context.Context, open Open, resource string, more func(n int6
 	if err != nil {
 		return nil, err
 	}
-	took := NewSamples()
+	took := new(Samples)
 	for began := time.Now(); took.Count() == 0 || more(took.Count(), time.Since(began)); {
 		var d time.Duration
 		if d, hold, err = handOver(ctx, hold, waiter); err != nil {
@@ -54,32 +54,23 @@ func HandOvers(ctx context.Context, open Open, resource string, more func(n int6
 type peer struct {
 	client *holdfast.Client
 	// waits gets a value when the peer waits for the store to wake it.
-	waits    chan struct{}
-	enough   int    // that many refusals of a lock mean that it waits
-	lockID   string // of the last attempt
-	refusals int    // of that lock
+	waits            chan struct{}
+	refusals, enough int // that many refusals of a lock mean that it waits
 }
 
 func newPeer(ctx context.Context, open Open) (*peer, error) {
-	p := &peer{waits: make(chan struct{}, 1)}
+	p := &peer{waits: make(chan struct{}, 1), enough: 1}
 	var err error
 	p.client, err = open(ctx, &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{AttemptEnd: p.attempted}})
-	if err != nil {
-		return nil, err
-	}
-	p.enough = 1
-	if p.client.Traits().Notifies {
+	if err == nil && p.client.Traits().Notifies {
 		p.enough = 2 // the second comes when the subscription is effective
 	}
-	return p, nil
+	return p, err
 }
 
 func (p *peer) attempted(_ context.Context, a holdfast.AttemptInfo) {
 	if !errors.Is(a.Err, holdfast.ErrHeld) {
 		return
-	}
-	if a.LockID != p.lockID {
-		p.lockID, p.refusals = a.LockID, 0
 	}
 	if p.refusals++; p.refusals == p.enough {
 		p.waits <- struct{}{}
@@ -95,6 +86,7 @@ func handOver(ctx context.Context, hold *holdfast.Hold, to *peer) (time.Duration
 		at   time.Time
 		err  error
 	}
+	to.refusals = 0
 	answers := make(chan answer, 1) // the Client's Close ends the Lock, if nothing else does
 	go func() {
 		h, err := to.client.Lock(ctx, hold.Resource(), nil)
