@@ -84,22 +84,22 @@ func ended(r, _ driver.ReleaseResult) string {
 }
 
 // holds describes the holds of a record. want are those of the model.
-func (t *twin) holds(hs, want []driver.Status, model bool) string {
+func (t *twin) holds(hs, want []driver.Status) string {
 	if len(hs) == 0 {
 		return "that nobody holds it"
 	}
 	texts := make([]string, len(hs))
 	for i, h := range hs {
-		texts[i] = t.status(h, want, model)
+		texts[i] = t.status(h, want)
 	}
 	slices.Sort(texts)
 	return "a record of " + strings.Join(texts, " and ")
 }
 
-func (t *twin) status(h driver.Status, want []driver.Status, model bool) string {
+func (t *twin) status(h driver.Status, want []driver.Status) string {
 	if h.HoldID.IsZero() && h.LockID == "" && len(want) == 1 { // a server does not show whose it is
 		h.HoldID, h.LockID = want[0].HoldID, want[0].LockID
-		h.Token = cmp.Or(h.Token, t.granted[h.HoldID].store)
+		h.Token = cmp.Or(h.Token, want[0].Token)
 	}
 	w := h
 	if i := slices.IndexFunc(want, func(w driver.Status) bool { return w.HoldID == h.HoldID }); i >= 0 {
@@ -109,11 +109,7 @@ func (t *twin) status(h driver.Status, want []driver.Status, model bool) string 
 	if h.HoldID != w.HoldID {
 		text += ", with a hold ID that nobody has asked for"
 	}
-	token := t.granted[h.HoldID].store
-	if model {
-		token = t.granted[h.HoldID].model
-	}
-	if t.traits.Fencing != driver.FencingNone && h.Token != token {
+	if t.traits.Fencing != driver.FencingNone && h.Token != w.Token {
 		text += ", with a token that was not granted"
 	}
 	if h.Mode == driver.Shared {

@@ -23,10 +23,10 @@ type twin struct {
 
 	doing   string // what is asked
 	asked   int
-	slowest time.Duration // of the store's answers
-	granted map[driver.HoldID]tokens
-	tried   []driver.ReleaseRequest // all holds and places that there may be
-	last    uint64                  // the store's last token
+	slowest time.Duration            // of the store's answers
+	granted map[driver.HoldID]uint64 // the store's tokens
+	tried   []driver.ReleaseRequest  // all holds and places that there may be
+	last    uint64                   // the store's last token
 
 	began  time.Time
 	placed time.Time // when the first place was asked for
@@ -35,13 +35,10 @@ type twin struct {
 	wrong  string    // its answer is not the model's
 }
 
-// tokens are those of a hold in both stores.
-type tokens struct{ store, model uint64 }
-
 func newTwin(ctx context.Context, store driver.Store, resource string, ttl time.Duration) *twin {
 	return &twin{
 		ctx: ctx, store: store, model: memlock.New(nil), traits: store.Traits(), resource: resource, ttl: ttl,
-		granted: make(map[driver.HoldID]tokens), began: time.Now(),
+		granted: make(map[driver.HoldID]uint64), began: time.Now(),
 	}
 }
 
@@ -77,7 +74,7 @@ func (t *twin) acquire(what string, q driver.AcquireRequest) {
 		return
 	}
 	t.doing = what
-	t.tried = append(t.tried, driver.ReleaseRequest{HoldRef: ref(q, 0), Place: q.Place})
+	t.tried = append(t.tried, driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}, Place: q.Place})
 	got, err := call(t, func(ctx context.Context) (driver.Grant, error) { return t.store.Acquire(ctx, q) })
 	want, refused := t.model.Acquire(t.ctx, q)
 	if err != nil && !errors.Is(err, driver.ErrHeld) {
@@ -91,70 +88,72 @@ func (t *twin) acquire(what string, q driver.AcquireRequest) {
 	before, repeated := t.granted[q.HoldID]
 	switch {
 	case t.traits.Fencing == driver.FencingNone:
-	case repeated && before.store != got.Token:
+	case repeated && before != got.Token:
 		t.differs("another token than the first time", "the same")
 	case !repeated && got.Token <= t.last:
 		t.differs("a token that is not above the last one", "one that is")
 	}
-	t.granted[q.HoldID] = tokens{got.Token, want.Token}
+	t.granted[q.HoldID] = got.Token
 	t.last = max(t.last, got.Token)
 }
 
-// ref names a hold, with its token in the store or the model.
-func ref(q driver.AcquireRequest, token uint64) driver.HoldRef {
-	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: token}
+// ref names a hold in the store or in the model, whose token nobody needs to know.
+func (t *twin) ref(s driver.Store, q driver.AcquireRequest) driver.HoldRef {
+	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
+	if s != t.model {
+		ref.Token = t.granted[q.HoldID]
+	}
+	return ref
 }
 
 func (t *twin) renew(what string, ttl time.Duration, qs ...driver.AcquireRequest) {
-	var mine, theirs []driver.RenewRequest
-	for _, q := range qs {
-		granted := t.granted[q.HoldID]
-		mine = append(mine, driver.RenewRequest{HoldRef: ref(q, granted.store), TTL: ttl})
-		theirs = append(theirs, driver.RenewRequest{HoldRef: ref(q, granted.model), TTL: ttl})
-	}
-	ask(t, what, mine, theirs, driver.Store.Renew, t.renewed, func(r driver.RenewResult) error {
-		if errors.Is(r.Err, driver.ErrLost) {
-			return nil
+	ask(t, what, func(ctx context.Context, s driver.Store) ([]driver.RenewResult, error) {
+		var rs []driver.RenewRequest
+		for _, q := range qs {
+			rs = append(rs, driver.RenewRequest{HoldRef: t.ref(s, q), TTL: ttl})
 		}
-		return r.Err
-	})
+		return s.Renew(ctx, rs)
+	}, t.renewed, func(r driver.RenewResult) error { return r.Err })
 }
 
+// release releases holds after a delay, or with givesUp their places in the queue.
 func (t *twin) release(what string, after time.Duration, qs ...driver.AcquireRequest) {
-	var mine, theirs []driver.ReleaseRequest
-	for _, q := range qs {
-		granted := t.granted[q.HoldID]
-		mine = append(mine, driver.ReleaseRequest{HoldRef: ref(q, granted.store), After: after})
-		theirs = append(theirs, driver.ReleaseRequest{HoldRef: ref(q, granted.model), After: after})
-	}
-	t.releaseBoth(what, mine, theirs)
+	ask(t, what, func(ctx context.Context, s driver.Store) ([]driver.ReleaseResult, error) {
+		var rs []driver.ReleaseRequest
+		for _, q := range qs {
+			rs = append(rs, driver.ReleaseRequest{HoldRef: t.ref(s, q), After: after})
+			if after == givesUp {
+				rs[len(rs)-1] = driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID}, Place: q.Place}
+			}
+		}
+		return s.Release(ctx, rs)
+	}, ended, func(r driver.ReleaseResult) error { return r.Err })
 }
 
-func (t *twin) releaseBoth(what string, mine, theirs []driver.ReleaseRequest) {
-	ask(t, what, mine, theirs, driver.Store.Release, ended, func(r driver.ReleaseResult) error { return r.Err })
-}
+// givesUp is the delay of a release that gives up places instead.
+const givesUp = -1
 
-// ask sends renewals or releases together, mine to the store and theirs to the model.
-func ask[Q, A any](t *twin, what string, mine, theirs []Q, send func(driver.Store, context.Context, []Q) ([]A, error),
-	describe func(got, want A) string, failure func(A) error,
-) {
+// ask sends the same renewals or releases to the store and to the model.
+func ask[A any](t *twin, what string, send func(context.Context, driver.Store) ([]A, error), describe func(got, want A) string, failure func(A) error) {
 	if t.ended() {
 		return
 	}
 	t.doing = what
-	answers, err := call(t, func(ctx context.Context) ([]A, error) { return send(t.store, ctx, mine) })
-	expected, _ := send(t.model, t.ctx, theirs)
+	answers, err := call(t, func(ctx context.Context) ([]A, error) { return send(ctx, t.store) })
+	expected, _ := send(t.ctx, t.model)
 	switch {
 	case err != nil:
 		t.err = err
 		return
-	case len(answers) != len(mine):
-		t.differs(fmt.Sprintf("%d answers", len(answers)), fmt.Sprint(len(mine)))
+	case len(answers) != len(expected):
+		t.differs(fmt.Sprintf("%d answers", len(answers)), fmt.Sprint(len(expected)))
 		return
 	}
 	var got, want []string
 	for i, a := range answers {
-		if t.err = failure(a); t.err != nil {
+		if t.err = failure(a); errors.Is(t.err, driver.ErrLost) {
+			t.err = nil // which is an answer
+		} else if t.err != nil {
 			return
 		}
 		got, want = append(got, describe(a, expected[i])), append(want, describe(expected[i], expected[i]))
@@ -174,7 +173,10 @@ func (t *twin) record(what string) {
 	if t.err = err; err != nil {
 		return
 	}
-	t.same(t.holds(got, want, false), t.holds(want, want, true))
+	for i := range want {
+		want[i].Token = t.granted[want[i].HoldID]
+	}
+	t.same(t.holds(got, want), t.holds(want, want))
 	if !t.traits.Queue || t.ended() {
 		return
 	}
