@@ -51,15 +51,8 @@ type Config struct {
 // Validate returns the exit for what cannot be served, or should not be without a word. It
 // sends nothing and opens nothing.
 func (c *Config) Validate() error {
-	for _, check := range []func() error{c.checkTLS, c.checkListen, c.checkTimes, c.checkProxies, c.checkDebug} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *Config) checkTLS() error {
+	host, _, listenErr := net.SplitHostPort(c.Listen)
+	debugHost, _, debugErr := net.SplitHostPort(c.Debug)
 	switch {
 	case (c.Certificate == "") != (c.Key == ""):
 		return exit.Usagef("--tls-cert and --tls-key come together")
@@ -67,23 +60,33 @@ func (c *Config) checkTLS() error {
 		return exit.Usagef("--client-ca needs --tls-cert and --tls-key")
 	case c.Clients != "" && c.Auth == "":
 		return exit.Usagef("--client-ca needs --auth: the file says which certificate is whose, and what it may do")
-	}
-	return nil
-}
-
-// checkListen checks the address that the user named.
-func (c *Config) checkListen() error {
-	if c.Listen == Nowhere {
-		if c.Unix == "" {
-			return exit.Usagef("--listen none needs --unix: the server would listen nowhere")
-		}
-		return nil
-	}
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	case c.Listen == Nowhere && c.Unix == "":
+		return exit.Usagef("--listen none needs --unix: the server would listen nowhere")
+	case c.Listen != Nowhere && listenErr != nil:
 		return exit.Usagef("--listen %q is not an address with a port, such as 127.0.0.1:%s, nor none", c.Listen, Port)
+	case c.MaxWait <= 0:
+		return exit.Usagef("--max-wait %v is not longer than 0", c.MaxWait)
+	case c.DrainDelay < 0:
+		return exit.Usagef("--drain-delay %v is negative", c.DrainDelay)
+	case c.Debug != "" && debugErr != nil:
+		return exit.Usagef("--debug-listen %q is not an address with a port, such as 127.0.0.1:6060", c.Debug)
+	case c.Debug != "" && !isLoopback(debugHost):
+		return offLoopback(c.Debug)
+	case len(c.Proxies) > 0 && c.Auth == "" && !c.NoAuth:
+		return exit.Usagef("--trusted-proxy needs --auth or --no-auth: without them, what a proxy forwards is refused")
 	}
-	return c.mayListen("--listen "+c.Listen, isLoopback(host))
+	c.proxies = nil
+	for _, text := range c.Proxies {
+		p, err := netip.ParsePrefix(text)
+		if ip, ipErr := netip.ParseAddr(text); ipErr == nil {
+			p, err = ip.Prefix(ip.BitLen())
+		}
+		if err != nil {
+			return exit.Usagef("--trusted-proxy %q is neither an address nor a network such as 10.1.0.0/16", text)
+		}
+		c.proxies = append(c.proxies, p)
+	}
+	return c.mayListen("--listen "+c.Listen, c.Listen == Nowhere || isLoopback(host))
 }
 
 // mayListen returns the exit for an address that others than the users of this machine reach,
@@ -115,49 +118,6 @@ func isLoopback(host string) bool {
 func isBoundToLoopback(at net.Addr) bool {
 	tcp, ok := at.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
-}
-
-func (c *Config) checkTimes() error {
-	switch {
-	case c.MaxWait <= 0:
-		return exit.Usagef("--max-wait %v is not longer than 0", c.MaxWait)
-	case c.DrainDelay < 0:
-		return exit.Usagef("--drain-delay %v is negative", c.DrainDelay)
-	}
-	return nil
-}
-
-func (c *Config) checkProxies() error {
-	if len(c.Proxies) > 0 && c.Auth == "" && !c.NoAuth {
-		return exit.Usagef("--trusted-proxy needs --auth or --no-auth: without them, what a proxy forwards is refused")
-	}
-	c.proxies = nil
-	for _, text := range c.Proxies {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			ip, ipErr := netip.ParseAddr(text)
-			if ipErr != nil {
-				return exit.Usagef("--trusted-proxy %q is neither an address nor a network such as 10.1.0.0/16", text)
-			}
-			p = netip.PrefixFrom(ip, ip.BitLen())
-		}
-		c.proxies = append(c.proxies, p)
-	}
-	return nil
-}
-
-func (c *Config) checkDebug() error {
-	if c.Debug == "" {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(c.Debug)
-	switch {
-	case err != nil:
-		return exit.Usagef("--debug-listen %q is not an address with a port, such as 127.0.0.1:6060", c.Debug)
-	case !isLoopback(host):
-		return offLoopback(c.Debug)
-	}
-	return nil
 }
 
 func offLoopback(debug string) error {
