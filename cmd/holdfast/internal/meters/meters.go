@@ -26,9 +26,7 @@ type Meters struct {
 	streams  *family
 	calls    *family
 	callTook *family
-	dropped  func() uint64
-	authFile func() error
-	history  func() history.State
+	also     []func(page *bytes.Buffer) // what others know
 }
 
 // New returns meters that have counted nothing.
@@ -65,13 +63,40 @@ var frontStatuses = [...]int{
 }
 
 // ShowAudit shows how many events are missing in the audit.
-func (m *Meters) ShowAudit(dropped func() uint64) { m.dropped = dropped }
+func (m *Meters) ShowAudit(dropped func() uint64) {
+	m.also = append(m.also, func(page *bytes.Buffer) {
+		now(page, counter, "holdfast_server_audit_dropped_total",
+			"Events that are missing in the audit file, because it could not be written, or not fast enough.", float64(dropped()))
+	})
+}
 
 // ShowHistory shows how well the history is kept.
-func (m *Meters) ShowHistory(state func() history.State) { m.history = state }
+func (m *Meters) ShowHistory(state func() history.State) {
+	m.also = append(m.also, func(page *bytes.Buffer) {
+		s := state()
+		now(page, counter, "holdfast_server_history_events_total",
+			"Events that were written to the history.", float64(s.Noted))
+		now(page, counter, "holdfast_server_history_dropped_total",
+			"Events that are missing in the history, because it could not be written, or not fast enough.", float64(s.Dropped))
+		now(page, gauge, "holdfast_server_history_ok",
+			"Whether the history can be written now: 0 if not.", oneIfNil(s.Err))
+	})
+}
 
 // ShowAuthFile shows whether the auth file is in force as it is: err returns nil then.
-func (m *Meters) ShowAuthFile(err func() error) { m.authFile = err }
+func (m *Meters) ShowAuthFile(err func() error) {
+	m.also = append(m.also, func(page *bytes.Buffer) {
+		now(page, gauge, "holdfast_server_auth_file_ok",
+			"Whether the auth file is in force as it is now: 0 if it is broken, and its last good state counts.", oneIfNil(err()))
+	})
+}
+
+func oneIfNil(err error) float64 {
+	if err == nil {
+		return 1
+	}
+	return 0
+}
 
 // Observer returns what tells the meters about a server.
 func (m *Meters) Observer() *server.Observer {
@@ -142,30 +167,8 @@ func (m *Meters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, f := range []*family{m.requests, m.took, m.refused, m.waits, m.streams, m.calls, m.callTook} {
 		f.write(&page)
 	}
-	if m.dropped != nil {
-		now(&page, counter, "holdfast_server_audit_dropped_total",
-			"Events that are missing in the audit file, because it could not be written, or not fast enough.", float64(m.dropped()))
-	}
-	if m.history != nil {
-		s := m.history()
-		written := 1.
-		if s.Err != nil {
-			written = 0
-		}
-		now(&page, counter, "holdfast_server_history_events_total",
-			"Events that were written to the history.", float64(s.Noted))
-		now(&page, counter, "holdfast_server_history_dropped_total",
-			"Events that are missing in the history, because it could not be written, or not fast enough.", float64(s.Dropped))
-		now(&page, gauge, "holdfast_server_history_ok",
-			"Whether the history can be written now: 0 if not.", written)
-	}
-	if m.authFile != nil {
-		inForce := 1.
-		if m.authFile() != nil {
-			inForce = 0
-		}
-		now(&page, gauge, "holdfast_server_auth_file_ok",
-			"Whether the auth file is in force as it is now: 0 if it is broken, and its last good state counts.", inForce)
+	for _, write := range m.also {
+		write(&page)
 	}
 	writeProcess(&page)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
