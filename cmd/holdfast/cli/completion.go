@@ -101,12 +101,12 @@ func filesWith(prefix string) []string {
 	entries, _ := os.ReadDir(filepath.Clean(folder)) // a folder that cannot be read has nothing to offer
 	var found []string
 	for _, e := range entries {
-		switch hidden := strings.HasPrefix(e.Name(), ".") && name == ""; {
-		case hidden || !strings.HasPrefix(e.Name(), name):
-		case e.IsDir():
-			found = append(found, folder+e.Name()+string(filepath.Separator))
-		default:
-			found = append(found, folder+e.Name())
+		hidden := name == "" && strings.HasPrefix(e.Name(), ".")
+		if path := folder + e.Name(); !hidden && strings.HasPrefix(e.Name(), name) {
+			if e.IsDir() {
+				path += string(filepath.Separator)
+			}
+			found = append(found, path)
 		}
 	}
 	return found

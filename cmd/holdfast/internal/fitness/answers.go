@@ -49,20 +49,12 @@ func (t *twin) grant(g driver.Grant, err error, want driver.Grant) string {
 	if !errors.As(err, &held) {
 		return "refused, without saying by whom"
 	}
-	text := "refused"
-	if held.BySelf {
-		text += ", by itself"
+	position, waiters := held.Position, held.Waiters
+	if !t.traits.Queue {
+		position, waiters = 0, 0
 	}
-	if held.LimitDiffers {
-		text += ", because of the limit of others"
-	}
-	if t.traits.Queue {
-		text += fmt.Sprintf(", position %d among %d waiters", held.Position, held.Waiters)
-	}
-	if n := len(held.Ahead); n > 0 { // a server may not show who
-		text += fmt.Sprintf(", %d ahead", n)
-	}
-	return text
+	return fmt.Sprintf("refused, position %d among %d waiters, %d ahead, by itself: %v, because of the limit of others: %v",
+		position, waiters, len(held.Ahead), held.BySelf, held.LimitDiffers)
 }
 
 func (t *twin) renewed(r, want driver.RenewResult) string {
@@ -105,24 +97,13 @@ func (t *twin) status(h driver.Status, want []driver.Status) string {
 	if i := slices.IndexFunc(want, func(w driver.Status) bool { return w.HoldID == h.HoldID }); i >= 0 {
 		w = want[i]
 	}
-	text := fmt.Sprintf("the %v hold of %s (%s %s %s), %s", h.Mode, h.LockID, owner(h.Owner), h.Host, h.Comment, t.left(h.Left, w.Left))
+	text := fmt.Sprintf("the %v hold of %s (%s %s %s), %s, limit %d, takeover delay %v, renewed: %v, released: %v", h.Mode, h.LockID,
+		owner(h.Owner), h.Host, h.Comment, t.left(h.Left, w.Left), h.Limit, max(h.TakeoverDelay, 0), !h.Renewed.IsZero(), h.Released)
 	if h.HoldID != w.HoldID {
 		text += ", with a hold ID that nobody has asked for"
 	}
 	if t.traits.Fencing != driver.FencingNone && h.Token != w.Token {
 		text += ", with a token that was not granted"
-	}
-	if h.Mode == driver.Shared {
-		text += fmt.Sprintf(", limit %d", h.Limit)
-	}
-	if h.TakeoverDelay > 0 {
-		text += fmt.Sprintf(", takeover delay %v", h.TakeoverDelay)
-	}
-	if !h.Renewed.IsZero() {
-		text += ", renewed"
-	}
-	if h.Released {
-		text += ", released"
 	}
 	return text
 }
@@ -140,11 +121,8 @@ func (t *twin) places(ps, want []driver.Place) string {
 		if i < len(want) {
 			w = want[i]
 		}
-		text := fmt.Sprintf("%s (%s %s) for an %v lock at %d, %s", cmp.Or(p.LockID, w.LockID), owner(p.Owner), p.Host, p.Mode, p.Position, t.left(p.Left, w.Left))
-		if p.Fair {
-			text += ", fair"
-		}
-		texts = append(texts, text)
+		texts = append(texts, fmt.Sprintf("%s (%s %s) for an %v lock at %d, %s, fair: %v",
+			cmp.Or(p.LockID, w.LockID), owner(p.Owner), p.Host, p.Mode, p.Position, t.left(p.Left, w.Left), p.Fair))
 	}
 	return "a queue of " + strings.Join(texts, " and ")
 }
