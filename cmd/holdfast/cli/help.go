@@ -26,10 +26,14 @@ var usual = []string{
 
 // newTopics returns what help explains besides commands: as commands that do not run.
 func newTopics() []*cobra.Command {
-	return []*cobra.Command{
+	topics := []*cobra.Command{
 		{Use: "exit-codes", Short: "The exit statuses, and what to do about them", Long: exit.Help()},
 		{Use: "environment", Short: "The environment variables that holdfast reads and sets", Long: environment()},
 	}
+	for _, t := range topics {
+		t.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), cmd.Long) })
+	}
+	return topics
 }
 
 func environment() string {
