@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/history"
@@ -120,25 +119,17 @@ func (m *Meters) Observer() *server.Observer {
 
 // outcome names what came of a call of the store.
 func outcome(err error) string {
+	kind := wire.KindOf(err)
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.Is(err, driver.ErrHeld):
-		return "held"
-	case errors.Is(err, driver.ErrInvalid):
-		return "invalid"
-	case errors.Is(err, driver.ErrDamaged):
-		return "damaged"
-	case errors.Is(err, driver.ErrUnusable):
-		return "unusable"
-	case errors.Is(err, driver.ErrUnsupported):
-		return "unsupported"
+	case kind != wire.KindUnknown:
 	case errors.Is(err, context.Canceled):
 		return "canceled" // by the caller, which hung up
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	}
-	return "unknown"
+	return string(kind)
 }
 
 // Refused counts a request that was refused with the status before the server got it.
