@@ -91,35 +91,19 @@ func Text(s tcell.Screen, x, y, width int, text string, style tcell.Style) {
 	}
 }
 
-// Command is a command that a key gives on all screens.
-type Command int
-
-// The commands.
-const (
-	OtherKey Command = iota
-	QuitKey
-	SuspendKey
-)
-
-// Quits handles the commands that are alike on all screens. It suspends the screen if
-// the user asks for that, and reports whether the user quits.
-func Quits(s tcell.Screen, c Command) bool {
-	return c == QuitKey || c == SuspendKey && suspend(s) != nil
-}
-
-// CommandOf returns the command of the event, or OtherKey if the event is left to the
-// screen.
-func CommandOf(ev tcell.Event) Command {
+// Quits handles the keys that are alike on all screens. It suspends the screen if the user
+// asks for that, and reports whether the user quits or the terminal is gone.
+func Quits(s tcell.Screen, ev tcell.Event) bool {
 	switch ev := ev.(type) {
-	case *tcell.EventError: // the terminal is gone
-		return QuitKey
+	case *tcell.EventError:
+		return true
 	case *tcell.EventKey:
 		switch {
 		case ev.Key() == tcell.KeyCtrlC, ev.Str() == "q":
-			return QuitKey
+			return true
 		case ev.Key() == tcell.KeyCtrlZ:
-			return SuspendKey
+			return suspend(s) != nil
 		}
 	}
-	return OtherKey
+	return false
 }

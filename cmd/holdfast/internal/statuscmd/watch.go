@@ -128,7 +128,7 @@ func (v *View) redraw(ctx context.Context, s tcell.Screen, sights <-chan Sight) 
 		case <-ctx.Done():
 			return nil
 		case ev := <-s.EventQ():
-			if screen.Quits(s, screen.CommandOf(ev)) {
+			if screen.Quits(s, ev) {
 				return nil
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 )
 
@@ -127,17 +126,8 @@ func (b *board) selected() row {
 // move moves the cursor by so many rows.
 func (b *board) move(by int) { b.cursor = max(0, min(b.cursor+by, len(b.rows)-1)) }
 
-// lookKey looks at the store now.
-const lookKey screen.Command = screen.SuspendKey + 1
-
-// handle handles the event, and returns the command that is left to the caller.
-func (b *board) handle(ev tcell.Event) screen.Command {
-	key, ok := ev.(*tcell.EventKey)
-	if !ok || !b.typing || key.Key() == tcell.KeyCtrlC {
-		if c := screen.CommandOf(ev); c != screen.OtherKey || !ok {
-			return c
-		}
-	}
+// handle handles the key, and reports whether to look at the store now.
+func (b *board) handle(key *tcell.EventKey) (look bool) {
 	switch key.Key() {
 	case tcell.KeyUp:
 		b.move(-1)
@@ -164,24 +154,20 @@ func (b *board) handle(ev tcell.Event) screen.Command {
 	case tcell.KeyRune:
 		return b.typed(key.Str())
 	}
-	return screen.OtherKey
+	return false
 }
 
-func (b *board) typed(text string) screen.Command {
-	if b.typing {
+func (b *board) typed(text string) (look bool) {
+	switch {
+	case b.typing:
 		b.narrow(b.filter + text)
-		return screen.OtherKey
-	}
-	switch text {
-	case "/":
+	case text == "/":
 		b.typing = true
-	case "s":
+	case text == "s":
 		b.order = (b.order + 1) % orders
 		b.arrange()
-	case "r":
-		return lookKey
 	}
-	return screen.OtherKey
+	return text == "r" && !b.typing
 }
 
 func (b *board) narrow(filter string) {

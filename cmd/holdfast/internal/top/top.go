@@ -40,11 +40,11 @@ func Run(ctx context.Context, where location.Location, interval time.Duration) e
 				}
 				b.see(seen)
 			case ev := <-s.EventQ():
-				command := b.handle(ev)
-				if screen.Quits(s, command) {
+				key, ok := ev.(*tcell.EventKey)
+				if typed := ok && b.typing && key.Key() != tcell.KeyCtrlC; !typed && screen.Quits(s, ev) {
 					return nil
 				}
-				if command == lookKey {
+				if ok && b.handle(key) {
 					select {
 					case now <- struct{}{}:
 					default: // a look is due anyway
