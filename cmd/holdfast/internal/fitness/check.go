@@ -85,6 +85,15 @@ func (c *check) failed(check, what string, err error) bool {
 	return false
 }
 
+// tried adds the finding of what happened: what is fine, or what is not and why. It reports
+// which.
+func (c *check) tried(check string, err error, not, fine string) bool {
+	if err != nil {
+		return c.failed(check, not, err)
+	}
+	return c.say(check, fit.OK, "%s", fine)
+}
+
 // within calls f with the time-out of a step.
 func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
@@ -122,42 +131,27 @@ func find(holds []holdfast.Status, h *holdfast.Hold) (s holdfast.Status, found b
 // failure that does not prevent the other operations.
 func (c *check) rights(ctx context.Context) bool {
 	hold, err := c.acquire(ctx, c.mine)
-	if err != nil {
-		return c.failed("acquire", "no lock can be acquired", err)
+	if !c.tried("acquire", err, "no lock can be acquired", "a lock is granted: records may be made") {
+		return false
 	}
 	c.token = hold.Token()
-	c.say("acquire", fit.OK, "a lock is granted: records may be made")
-
-	_, err = c.acquire(ctx, c.other)
-	switch {
-	case err == nil:
+	if _, err = c.acquire(ctx, c.other); err == nil {
 		return c.say("refuse", fit.Fail, "two exclusive locks of one resource were granted at once. Do not use this store")
-	case !errors.Is(err, holdfast.ErrHeld):
-		return c.failed("refuse", "a request for a held lock gets no answer", err)
+	} else if errors.Is(err, holdfast.ErrHeld) {
+		err = nil
 	}
-	c.say("refuse", fit.OK, "a second client is refused: other clients see the hold")
-
-	fine := true
-	if err := c.renew(ctx, hold); err != nil {
-		fine = c.failed("renew", "a lock cannot be renewed", err)
-	} else {
-		c.say("renew", fit.OK, "the lock is renewed: records may be changed")
+	if !c.tried("refuse", err, "a request for a held lock gets no answer", "a second client is refused: other clients see the hold") {
+		return false
 	}
-
+	fine := c.tried("renew", c.renew(ctx, hold), "a lock cannot be renewed", "the lock is renewed: records may be changed")
 	holds, err := c.list(ctx, c.mine, holdfast.Filter{})
-	if err != nil {
-		fine = c.failed("list", "holds cannot be listed", err)
-	} else if _, found := find(holds, hold); !found {
+	if _, found := find(holds, hold); err == nil && !found {
 		fine = c.say("list", fit.Fail, "the lock is not listed: status is not reliable")
 	} else {
-		c.say("list", fit.OK, "the lock is listed, and %d more: all records may be read", len(holds)-1)
+		more := fmt.Sprintf("the lock is listed, and %d more: all records may be read", len(holds)-1)
+		fine = c.tried("list", err, "holds cannot be listed", more) && fine
 	}
-
-	if err := hold.Unlock(ctx); err != nil {
-		return c.failed("release", "a lock cannot be released", err)
-	}
-	c.say("release", fit.OK, "the lock is released: records may be emptied")
-	return fine
+	return c.tried("release", hold.Unlock(ctx), "a lock cannot be released", "the lock is released: records may be emptied") && fine
 }
 
 // again acquires the lock a second time, to check that it is free and that its token
