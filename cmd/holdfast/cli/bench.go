@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -11,11 +9,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Bounds of bench: shorter is too short to measure, more is too much for one process.
@@ -23,12 +21,6 @@ const (
 	minBench   = 100 * time.Millisecond
 	maxClients = 1000
 )
-
-// bench is one run of the command.
-type bench struct {
-	measure.Bench
-	store location.Location
-}
 
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
@@ -44,7 +36,7 @@ are a day old.`,
   holdfast bench --clients 8 --contend --json      # all the same one`,
 		Args: noArgs,
 	}
-	var b bench
+	var b measure.Bench
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)
@@ -53,61 +45,35 @@ are a day old.`,
 	flags.BoolVar(&b.Contend, "contend", false, "let all clients lock the same resource instead of one each")
 	asJSON := flags.Bool("json", false, "print one JSON object")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		err := b.valid()
-		if err != nil {
-			return err
+		switch {
+		case b.For < minBench:
+			return exit.Usagef("--for %v is too short to measure anything; at least %v", b.For, minBench)
+		case b.Clients < 1 || b.Clients > maxClients:
+			return exit.Usagef("--clients %d is not between 1 and %d", b.Clients, maxClients)
+		case b.Contend && b.Clients == 1:
+			return exit.Usagef("--contend needs --clients 2 or more: one client has nobody to contend with")
 		}
-		if b.store, err = store(); err != nil {
+		where, err := store()
+		if err != nil {
 			return err
 		}
 		// A second signal does not cut off the release of the locks, which takes some seconds.
 		ctx, stop := process.UntilEnded(cmd.Context())
 		defer stop()
-		result, err := b.run(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
+		output.Say("for %v this puts on %s all the load that %s can", b.For, where.Name(), words.Count(b.Clients, "client", "clients"))
+		b.Open = where.Client
+		result, err := b.Run(ctx, where.Name())
+		switch end := tidiedUp(ctx); {
+		case err == nil && *asJSON:
 			return exit.Printed(output.JSON(os.Stdout, result))
+		case err == nil:
+			return exit.Printed(output.Table(os.Stdout, result.Rows()))
+		case end != nil:
+			return end
+		case errors.Is(err, holdfast.ErrLost):
+			return exit.Errorf(exit.Lost, "%s. The figures are not reliable; measure again", output.Reason(err))
 		}
-		return exit.Printed(output.Table(os.Stdout, result.Rows()))
+		return where.Failure(err)
 	}
 	return cmd
-}
-
-// valid checks the flags.
-func (b *bench) valid() error {
-	switch {
-	case b.For < minBench:
-		return exit.Usagef("--for %v is too short to measure anything; at least %v", b.For, minBench)
-	case b.Clients < 1 || b.Clients > maxClients:
-		return exit.Usagef("--clients %d is not between 1 and %d", b.Clients, maxClients)
-	case b.Contend && b.Clients == 1:
-		return exit.Usagef("--contend needs --clients 2 or more: one client has nobody to contend with")
-	}
-	return nil
-}
-
-func (b *bench) run(ctx context.Context) (measure.BenchResult, error) {
-	output.Say("for %v this puts on %s all the load that %s can", b.For, b.store.Name(), count(b.Clients, "client"))
-	b.Open = b.store.Client
-	result, err := b.Run(ctx, b.store.Name())
-	if err == nil {
-		return result, nil
-	}
-	if end := tidiedUp(ctx); end != nil {
-		return result, end
-	}
-	if errors.Is(err, holdfast.ErrLost) {
-		return result, exit.Errorf(exit.Lost, "%s. The figures are not reliable; measure again", output.Reason(err))
-	}
-	return result, b.store.Failure(err)
-}
-
-// count returns the number with the noun.
-func count(n int, what string) string {
-	if n == 1 {
-		return "one " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
