@@ -73,19 +73,14 @@ func (t *twin) exclusive() {
 	t.record("a look at a free resource")
 	t.acquire("an exclusive acquire", a)
 	t.acquire("an exclusive acquire of what is held", b)
-	t.record("a look at the holder")
 	t.acquire("an acquire that is repeated", a)
 	t.renew("a renewal", t.ttl, a)
-	t.record("a look after a renewal")
 	t.renew("a renewal by somebody who holds nothing", t.ttl, b)
 	t.release("a release by somebody who holds nothing", 0, b)
-	t.record("a look after what changes nothing")
 	t.release("a release with a delay", t.ttl/4, a)
-	t.record("a look after a release with a delay")
 	t.renew("a renewal of what is released", t.ttl, a)
 	t.acquire("an exclusive acquire before the delay of a release is over", b)
 	t.release("a release", 0, a)
-	t.record("a look after a release")
 	t.release("a release that is repeated", 0, a)
 
 	again := t.hold("a", driver.Exclusive)
@@ -93,11 +88,8 @@ func (t *twin) exclusive() {
 	const forever = "a renewal without an end"
 	if t.renew(forever, driver.Forever, again); t.doing == forever && errors.Is(t.err, httplock.ErrDenied) {
 		t.err = nil // the server lets the caller hold locks for some time only
-	} else {
-		t.record("a look at a hold without an end")
 	}
 	t.release("a release of a hold without an end", 0, again)
-	t.record("a look after that release")
 }
 
 func (t *twin) shared() {
@@ -107,17 +99,13 @@ func (t *twin) shared() {
 	other.Limit = 3
 	t.acquire("a shared acquire", a)
 	t.acquire("a shared acquire beside another", b)
-	t.record("a look at holders who share")
 	t.acquire("a shared acquire above the limit", c)
 	t.acquire("a shared acquire with another limit", other)
 	t.acquire("an exclusive acquire of what is shared", t.hold("d", driver.Exclusive))
 	t.renew("a renewal of two holds", t.ttl, a, b)
-	t.record("a look after a renewal of two holds")
 	t.release("a release of one of two holds", 0, a)
-	t.record("a look after a release of one of two holds")
 	t.acquire("a shared acquire within the limit", c)
 	t.release("a release of two holds", 0, b, c)
-	t.record("a look after a release of two holds")
 }
 
 func (t *twin) queue() {
@@ -133,16 +121,14 @@ func (t *twin) queue() {
 	t.acquire("an acquire that would pass the queue", t.hold("d", driver.Exclusive))
 	t.acquire("an acquire by the second of the queue", c)
 	t.acquire("an acquire by the first of the queue", b)
-	t.record("a look after the first of the queue has the lock")
 	t.release("a release that gives up a place", givesUp, c)
-	t.record("a look after a place was given up")
 	t.release("a release", 0, b)
-	t.record("a look in the end")
 }
 
 func (t *twin) expiry() {
 	a, b, c := t.hold("a", driver.Exclusive), t.hold("b", driver.Exclusive), t.hold("c", driver.Exclusive)
 	a.TTL, b.TTL, b.TakeoverDelay = short, short, t.ttl
+	t.unseen = true
 	t.acquire("an exclusive acquire", a)
 	t.wait()
 	t.renew("a renewal of what has expired", t.ttl, a)
@@ -151,10 +137,9 @@ func (t *twin) expiry() {
 	t.renew("a renewal in the takeover delay", t.ttl, b)
 	t.acquire("an acquire in the takeover delay", c)
 	t.release("a release in the takeover delay", 0, b)
+	t.unseen = false
 	t.acquire("an acquire after that release", c)
-	t.record("a look after that acquire")
 	t.release("a release", 0, c)
-	t.record("a look after all holds have ended")
 }
 
 // hold is a request of a lock ID.

@@ -147,7 +147,7 @@ func TestMisunderstandings(t *testing.T) {
 					q.Limit++
 				}
 			}},
-			"a look at holders who share: ",
+			"a look after a shared acquire: ",
 		},
 		"the limits of others do not count": {
 			mutant{acquire: func(q *driver.AcquireRequest) { q.Limit = min(q.Limit, 2) }},
@@ -155,11 +155,11 @@ func TestMisunderstandings(t *testing.T) {
 		},
 		"who shares is alone": {
 			mutant{granted: func(s driver.Store, q driver.AcquireRequest, _ *driver.Grant) { empty(s, q.Resource, q.HoldID) }},
-			"a look at holders who share: ",
+			"a look after a shared acquire beside another: ",
 		},
 		"there is no takeover delay": {
 			mutant{acquire: func(q *driver.AcquireRequest) { q.TakeoverDelay = 0 }},
-			"a look at the holder: ",
+			"a look after an exclusive acquire: ",
 		},
 		"what has expired blocks": {
 			mutant{acquire: func(q *driver.AcquireRequest) { q.TTL = max(q.TTL, time.Second) }},
@@ -175,7 +175,7 @@ func TestMisunderstandings(t *testing.T) {
 		},
 		"a release by anybody counts": {
 			mutant{released: func(s driver.Store, rs []driver.ReleaseRequest) { empty(s, rs[0].Resource, driver.HoldID{}) }},
-			"a look after what changes nothing: ",
+			"a look after a release by somebody who holds nothing: ",
 		},
 		"names are evaluated": {
 			mutant{list: func(s *driver.Status) {
@@ -183,7 +183,7 @@ func TestMisunderstandings(t *testing.T) {
 					s.Owner = ""
 				}
 			}},
-			"a look at the holder: ",
+			"a look after an exclusive acquire: ",
 		},
 		"there are no places": {
 			mutant{acquire: func(q *driver.AcquireRequest) { q.Place = driver.PlaceID{} }},
@@ -199,7 +199,7 @@ func TestMisunderstandings(t *testing.T) {
 					rs[i].Place = driver.PlaceID{}
 				}
 			}},
-			"a look after a place was given up: ",
+			"a look after a release that gives up a place: ",
 		},
 	} {
 		inBubble(t, name, func(t *testing.T) {

@@ -21,6 +21,7 @@ type twin struct {
 	resource     string
 	ttl          time.Duration
 
+	unseen  bool   // a record may still have what has expired, or no longer
 	doing   string // what is asked
 	asked   int
 	slowest time.Duration            // of the store's answers
@@ -95,6 +96,7 @@ func (t *twin) acquire(what string, q driver.AcquireRequest) {
 	}
 	t.granted[q.HoldID] = got.Token
 	t.last = max(t.last, got.Token)
+	t.record("a look after " + what)
 }
 
 // ref names a hold in the store or in the model, whose token nobody needs to know.
@@ -159,11 +161,12 @@ func ask[A any](t *twin, what string, send func(context.Context, driver.Store) (
 		got, want = append(got, describe(a, expected[i])), append(want, describe(expected[i], expected[i]))
 	}
 	t.same(strings.Join(got, ", "), strings.Join(want, ", "))
+	t.record("a look after " + what)
 }
 
 // record compares the holds and the places of the resource.
 func (t *twin) record(what string) {
-	if t.ended() {
+	if t.unseen || t.ended() {
 		return
 	}
 	t.doing = what
