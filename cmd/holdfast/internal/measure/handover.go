@@ -20,32 +20,28 @@ type Open func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, e
 //
 // When it returns nothing is held, unless the store does not answer.
 func HandOvers(ctx context.Context, open Open, resource string, more func(n int, spent time.Duration) bool) (*Samples, error) {
-	holder, err := newPeer(ctx, open)
-	if err != nil {
-		return nil, err
+	var peers [2]*peer
+	for i := range peers {
+		var err error
+		if peers[i], err = newPeer(ctx, open); err != nil {
+			return nil, err
+		}
+		defer peers[i].client.Close()
 	}
-	defer holder.client.Close()
-	waiter, err := newPeer(ctx, open)
-	if err != nil {
-		return nil, err
-	}
-	defer waiter.client.Close()
-
-	hold, err := holder.client.Lock(ctx, resource, nil)
+	hold, err := peers[0].client.Lock(ctx, resource, nil)
 	if err != nil {
 		return nil, err
 	}
 	took := new(Samples)
 	for began := time.Now(); took.Count() == 0 || more(took.Count(), time.Since(began)); {
 		var d time.Duration
-		if d, hold, err = handOver(ctx, hold, waiter); err != nil {
+		if d, hold, err = handOver(ctx, hold, peers[(took.Count()+1)%2]); err != nil {
 			if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the Client tells the cause in its text alone
 				err = cause
 			}
 			return took, err
 		}
 		took.Add(d)
-		holder, waiter = waiter, holder
 	}
 	return took, hold.Unlock(ctx)
 }
