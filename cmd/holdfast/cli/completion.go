@@ -87,29 +87,15 @@ func completeStore(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 	}
 	if path, ok := strings.CutPrefix(prefix, "file:"); ok {
 		forms = nil
-		for _, file := range filesWith(path) {
+		files, _ := filepath.Glob(path + "*") // what is no pattern has nothing to offer
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil && info.IsDir() {
+				file += string(filepath.Separator)
+			}
 			forms = append(forms, "file:"+file)
 		}
 	}
 	return forms, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// filesWith returns the files and, with a slash at the end, the folders whose path
-// begins with the prefix.
-func filesWith(prefix string) []string {
-	folder, name := filepath.Split(prefix)
-	entries, _ := os.ReadDir(filepath.Clean(folder)) // a folder that cannot be read has nothing to offer
-	var found []string
-	for _, e := range entries {
-		hidden := name == "" && strings.HasPrefix(e.Name(), ".")
-		if path := folder + e.Name(); !hidden && strings.HasPrefix(e.Name(), name) {
-			if e.IsDir() {
-				path += string(filepath.Separator)
-			}
-			found = append(found, path)
-		}
-	}
-	return found
 }
 
 // completeCommand completes the words after the -- of run: a command in PATH, else
@@ -125,7 +111,8 @@ func completeCommand(_ *cobra.Command, args []string, prefix string) ([]string, 
 	}
 	var found []string
 	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
-		for _, file := range filesWith(filepath.Join(folder, prefix)) {
+		files, _ := filepath.Glob(filepath.Join(folder, prefix+"*"))
+		for _, file := range files {
 			if path, err := exec.LookPath(file); err == nil {
 				found = append(found, filepath.Base(path))
 			}

@@ -95,15 +95,22 @@ func fit(width int, rows [][]string) []column {
 		room -= c.width + columnGap
 	}
 	for room < 0 {
-		widest := slices.MaxFunc(fitted, func(x, y column) int { return x.width - x.least - (y.width - y.least) })
-		last := slices.MaxFunc(fitted, func(x, y column) int { return x.rank - y.rank })
-		switch at := func(of column) int { return slices.IndexFunc(fitted, func(c column) bool { return c.cell == of.cell }) }; {
-		case widest.width > widest.least:
-			fitted[at(widest)].width--
+		widest, last := 0, 0
+		for i, c := range fitted {
+			if w := fitted[widest]; c.width-c.least > w.width-w.least {
+				widest = i
+			}
+			if c.rank > fitted[last].rank {
+				last = i
+			}
+		}
+		switch c := &fitted[widest]; {
+		case c.width > c.least:
+			c.width--
 			room++
-		case last.rank > 0:
-			fitted = slices.Delete(fitted, at(last), at(last)+1)
-			room += last.width + columnGap
+		case fitted[last].rank > 0:
+			room += fitted[last].width + columnGap
+			fitted = slices.Delete(fitted, last, last+1)
 		default:
 			return fitted // the rest is cut off
 		}
