@@ -169,7 +169,7 @@ func TestServerOfTheUnit(t *testing.T) {
 	}
 	told("READY=1")
 	socket := "unix://" + s.path("run/holdfast.sock")
-	other := s.start("holdfast", "run", "--store", socket, "job", "--", "holdfast", "run", "-n", "--store", s.path("state/locks.db"), "job", "--", "true")
+	other := s.start("holdfast", "run", "--store", socket, "job", "--", "env", "-u", "HOLDFAST_HELD", "holdfast", "run", "-n", "--store", s.path("state/locks.db"), "job", "--", "true")
 	other.exits(75)
 	server.signal(syscall.SIGTERM)
 	told("STOPPING=1")
