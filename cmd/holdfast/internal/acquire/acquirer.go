@@ -31,7 +31,8 @@ type acquirer struct {
 
 	mu     sync.Mutex // guards what follows: the Trace is called by another goroutine
 	silent error      // why the last request had no answer; nil: it had one
-	told   bool       // a message said that the store gives no answer
+	told   bool       // a message said so
+	toldAt time.Time  // when the last such message was printed
 	heard  bool       // there was an answer, or an error
 }
 
@@ -155,7 +156,7 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 		}
 		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || location.Lasting(i.Err) {
 			a.mu.Lock()
-			a.silent, a.heard = nil, true
+			a.silent, a.heard, a.told = nil, true, false
 			a.mu.Unlock()
 			return
 		}
@@ -164,8 +165,8 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 	return &opts
 }
 
-// noAnswer notes why the store gave no answer that counts, and prints that the first time,
-// also with --quiet: the wait may have no end.
+// noAnswer notes why the store gave no answer that counts, and prints that once for each time
+// that the store fails, at most once a minute, also with --quiet: the wait may have no end.
 func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return // the end of the wait is the reason
@@ -173,8 +174,10 @@ func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	a.line.hide()
 	a.mu.Lock()
 	a.silent, a.heard = err, true
-	known := a.told || a.once()
-	a.told = true
+	known := a.told || a.once() || time.Since(a.toldAt) < nextLogged
+	if !known {
+		a.told, a.toldAt = true, time.Now()
+	}
 	a.mu.Unlock()
 	if known {
 		return

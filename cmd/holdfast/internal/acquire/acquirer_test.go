@@ -57,6 +57,7 @@ func init() {
 		"taken":     func(s driver.Store) driver.Store { return taken{s} },
 		"deaf":      func(s driver.Store) driver.Store { return deaf{s} },
 		"refusing":  func(s driver.Store) driver.Store { return refusing{s} },
+		"failing":   func(s driver.Store) driver.Store { return failing{s, time.Now()} },
 	} {
 		driver.Register(scheme, func(context.Context, *url.URL) (driver.Store, error) { return store(memlock.New(nil)), nil })
 	}

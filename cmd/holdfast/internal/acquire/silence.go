@@ -10,11 +10,11 @@ import (
 const silentFor = 3 * time.Second
 
 // watchSilence prints a line if the store has not given its first answer, or an error,
-// after silentFor. The returned function ends that.
+// after silentFor, also with --quiet. The returned function ends that.
 func (a *acquirer) watchSilence() (stop func() bool) {
 	return time.AfterFunc(silentFor, func() {
 		a.mu.Lock()
-		known := a.heard || a.quiet
+		known := a.heard
 		a.mu.Unlock()
 		if !known {
 			output.SayEvent("no-answer", nil, "the store %s has given no answer for %v. Waiting %s", a.Store.Name(), silentFor, a.patience())

@@ -35,16 +35,17 @@ func (deaf) Release(ctx context.Context, _ []driver.ReleaseRequest) ([]driver.Re
 func TestStoreThatNeverAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait  time.Duration
+		quiet bool
 		lines string
 		says  string
 	}{
-		"once": {0, "has given no answer for 3s. Waiting for 20s at most", "could not be used: no answer within 10s: context deadline exceeded; gave up after 20s. Fix this if it does not pass by itself, or wait for it with --wait"},
-		"wait": {15 * time.Second, "has given no answer for 3s. Waiting for 15s (--wait) at most", "; gave up after 15s. Fix this if it does not pass by itself, or wait longer with --wait"},
+		"once": {0, false, "has given no answer for 3s. Waiting for 20s at most", "could not be used: no answer within 10s: context deadline exceeded; gave up after 20s. Fix this if it does not pass by itself, or wait for it with --wait"},
+		"wait": {15 * time.Second, true, "has given no answer for 3s. Waiting for 15s (--wait) at most", "; gave up after 15s. Fix this if it does not pass by itself, or wait longer with --wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			printed := stderr(t)
 			synctest.Test(t, func(t *testing.T) {
-				r := Request{Store: location.Location{URL: "deaf://host"}, Resources: []string{"r"}, wait: c.wait}
+				r := Request{Store: location.Location{URL: "deaf://host"}, Resources: []string{"r"}, wait: c.wait, quiet: c.quiet}
 				began := time.Now()
 				_, err := r.Await(t.Context(), nil, nil)
 				if e, ok := errors.AsType[*exit.Error](err); !ok || e.Status != exit.Store || !strings.Contains(e.Text, c.says) {
@@ -88,6 +89,33 @@ func TestStoreThatRefuses(t *testing.T) {
 				t.Errorf("stderr has %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// failing is a store that is down for a minute, then answers for two, and so on.
+type failing struct {
+	driver.Store
+	since time.Time
+}
+
+func (s failing) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if time.Since(s.since)%(3*time.Minute) < time.Minute {
+		return driver.Grant{}, errors.New("it is down")
+	}
+	return taken{s.Store}.Acquire(ctx, q)
+}
+
+// A store that fails again, after it has answered, is named again.
+func TestStoreThatFailsAgain(t *testing.T) {
+	printed := stderr(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := Request{Store: location.Location{URL: "failing://host"}, Resources: []string{"r"}, wait: 8 * time.Minute, quiet: true, poll: time.Second}
+		if _, err := r.Await(t.Context(), nil, nil); err == nil {
+			t.Error("it was acquired")
+		}
+	})
+	if got := printed(); strings.Count(got, "could not be used: it is down. Trying again until") != 3 {
+		t.Errorf("stderr has %q, want a line for each of three times", got)
 	}
 }
 
