@@ -18,7 +18,7 @@ waits in which order and why, and whether they wait for a holder that seems to
 be gone. It changes nothing. Times and durations are by the store's clock.`,
 		Example: `  holdfast explain nightly-report`,
 	}
-	store := storeFlag(cmd)
+	store := readFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		resource, err := oneResource(args, "holdfast explain RESOURCE")
 		if err != nil {

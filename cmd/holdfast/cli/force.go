@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // forced is one forced release.
@@ -84,7 +86,7 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 	if n := len(holds); n > 1 {
 		what = fmt.Sprintf("Release these %d holds", n)
 	}
-	if !f.sure && !agreed(what+" by force? A live holder detects it only at its next renewal.") {
+	if !f.sure && !agreed(strings.TrimSpace(what+" by force? "+runsOn(holds))) {
 		return exit.Errorf(exit.Failed, "nothing was released")
 	}
 	var gone []holdfast.Status
@@ -97,17 +99,42 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 		}
 		gone = append(gone, done...)
 	}
-	switch {
-	case asJSON:
-		if unprinted := printHolds(asJSON, gone, ""); err == nil {
+	if len(gone) > 0 {
+		text := fmt.Sprintf("released by force: %d of %d", len(gone), len(holds))
+		if warning := runsOn(gone); f.sure && warning != "" { // otherwise the question has said it
+			text += ". " + warning
+		}
+		output.Say("%s", text)
+	}
+	if asJSON || len(gone) == 0 {
+		if unprinted := printHolds(asJSON, gone, nothing+" any more"); err == nil {
 			err = unprinted
 		}
-	case len(gone) > 0:
-		output.Say("released by force: %d of %d", len(gone), len(holds))
-	case err == nil:
-		return printHolds(asJSON, nil, nothing+" any more")
 	}
 	return err
+}
+
+// runsOn says for how long the holders of holds that are released by force may run on. A hold's
+// times make its TTL: its holder renews it when a third of that has passed, or else ends before
+// the rest has.
+func runsOn(holds []holdfast.Status) string {
+	const begin = "Its holder may run on: "
+	var next, most time.Duration
+	for _, s := range holds {
+		silent := words.PulseOf(s).Silent
+		switch {
+		case s.Released || s.Left == 0: // it has ended
+		case s.Left == holdfast.Forever || s.Left == driver.Unknown || silent == driver.Unknown:
+			return begin + "until its next renewal: nobody knows for how long."
+		default:
+			next, most = max(next, (s.Left+silent)/3-silent), max(most, s.Left)
+		}
+	}
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf(begin+"until its next renewal in %s, or for %s if that gets no answer. A script that renews nothing does not notice.",
+		output.Left(next), output.Left(most))
 }
 
 // agreed asks the user on the terminal.

@@ -9,14 +9,17 @@ import (
 )
 
 // printHolds prints on stdout the holds that a command released or renewed. If there are
-// none, people get the text on stderr.
+// none, the text is that of the error.
 func printHolds(asJSON bool, holds []holdfast.Status, nothing string) error {
+	var err error
 	switch {
 	case asJSON:
-		return exit.Printed(output.HoldsJSON(os.Stdout, holds, nil))
-	case len(holds) == 0:
-		output.Say("%s", nothing)
-		return nil
+		err = output.HoldsJSON(os.Stdout, holds, nil)
+	case len(holds) > 0:
+		err = output.Table(os.Stdout, output.HoldRows(holds))
 	}
-	return exit.Printed(output.Table(os.Stdout, output.HoldRows(holds)))
+	if err == nil && len(holds) == 0 {
+		return exit.Errorf(exit.Failed, "%s", nothing)
+	}
+	return exit.Printed(err)
 }

@@ -31,7 +31,7 @@ shortens none. Without a LOCK-ID it takes $HOLDFAST_LOCK_ID. The exit status is
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	store := storeFlag(cmd)
+	store := readFlag(cmd)
 	var r renewal
 	flags.Func("ttl", "how long from now, as a `duration`, the locks last; or forever (required)", func(text string) (err error) {
 		r.ttl, err = acquire.ParseTTLOrForever(text)

@@ -33,7 +33,7 @@ it redraws the table, elsewhere it prints the table again when it has changed.`,
 	var v statuscmd.View
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	store := storeFlag(cmd)
+	store := readFlag(cmd)
 	v.Filter.Flags(flags)
 	flags.BoolVar(&v.JSON, "json", false, "print one JSON array, [] if there is nothing; with --watch one in each line")
 	watch := flags.Bool("watch", false, "look again and again, until interrupted")

@@ -10,6 +10,26 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 )
 
+// readFlag is storeFlag for commands that lock nothing: it says which store that is if none was
+// named, and if its file is not there, which these commands do not create.
+func readFlag(cmd *cobra.Command) func() (location.Location, error) {
+	store := storeFlag(cmd)
+	return func() (location.Location, error) {
+		l, err := store()
+		if err != nil {
+			return l, err
+		}
+		missing := ""
+		if l.Empty() {
+			missing = ", which does not exist"
+		}
+		if l.Unasked || missing != "" {
+			output.Say("the store is %s%s", l.Title(), missing)
+		}
+		return l, nil
+	}
+}
+
 // storeFlag declares the flag --store. The returned function finds the store once
 // the flags are parsed.
 func storeFlag(cmd *cobra.Command) func() (location.Location, error) {

@@ -20,7 +20,7 @@ day. It is housekeeping: an expired hold blocks no client, swept or not. sweep
 never touches a live hold, and may run at any time, beside any other command.`,
 		Args: noArgs,
 	}
-	store := storeFlag(cmd)
+	store := readFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		where, err := store()
 		if err != nil {

@@ -26,7 +26,7 @@ nothing there.
   q    quit`,
 		Args: noArgs,
 	}
-	store := storeFlag(cmd)
+	store := readFlag(cmd)
 	interval := intervalFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := validInterval(*interval); err != nil {

@@ -20,19 +20,19 @@ func newUnlock() *cobra.Command {
 		Short:      "Release locks by lock ID, or those of a resource by force",
 		SuggestFor: []string{"release", "rm", "free"},
 		Long: `Releases all locks of the lock ID and shows them. Without a LOCK-ID it takes
-$HOLDFAST_LOCK_ID. It is no error if there is nothing to release, unless a
-resource of that name is held: then it was most likely meant instead.
+$HOLDFAST_LOCK_ID.
 
 With --force it releases the holds of the RESOURCE, for holders that cannot be
 ended otherwise. It shows the holds and asks first; without a terminal it needs
 --yes. It releases only the holds that it has shown. A holder detects this at
 its next renewal, perhaps after another client has acquired the lock: the work
-of the holder until then is not protected. holdfast run then ends its command.
+of the holder until then is not protected, and it is said how long that may be.
+holdfast run then ends its command.
 
 The exit status is
 
-  0   the locks are released, or there were none
-  1   you answered no; nothing was done
+  0   the locks are released
+  1   there were none, or you answered no; nothing was done
   64  the command line is wrong; nothing was done
   69  the store cannot be used`,
 		Example: `  id=$(holdfast lock --ttl 5m deploy)
@@ -43,7 +43,7 @@ The exit status is
 	var f forced
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	store := storeFlag(cmd)
+	store := readFlag(cmd)
 	asJSON := flags.Bool("json", false, "print what was released as one JSON array, [] if that is nothing")
 	force := flags.Bool("force", false, "release the RESOURCE, even if others hold it")
 	hold := flags.String("hold", "", "with --force: only the hold with this `HOLD-ID`")

@@ -11,8 +11,8 @@ var statuses = []struct {
 	status, meaning, advice string
 	run                     bool // to be listed in the help of run
 }{
-	{strconv.Itoa(Failed), "something else failed; of status and held RESOURCE: it is not held",
-		"do as the line on stderr says; held RESOURCE has none", false},
+	{strconv.Itoa(Failed), "something else failed; of status, held and unlock: it is not held",
+		"do as the line on stderr says", false},
 	{strconv.Itoa(Usage), "the command line or a variable is wrong; nothing was done",
 		"correct it as the line on stderr says", true},
 	{strconv.Itoa(Store), "the store cannot be used or did not answer; the command was not run",
