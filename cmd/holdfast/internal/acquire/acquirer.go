@@ -211,9 +211,9 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	case ok && a.quiet && !held.LimitDiffers: // another limit is a mistake
 		return &exit.Error{Status: a.ConflictExit} // which says it
 	case ok && a.once():
-		return exit.Errorf(a.ConflictExit, "%s. Try again later, or wait for it with --wait", describe(held))
+		return exit.Errorf(a.ConflictExit, "%s. %s", describe(held), a.advice(held, "wait for it with --wait"))
 	case ok:
-		return exit.Errorf(a.ConflictExit, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), a.wait)
+		return exit.Errorf(a.ConflictExit, "%s; gave up after %v. %s", describe(held), a.wait, a.advice(held, "wait longer with --wait"))
 	case a.once() && ctx.Err() == nil || location.Lasting(err):
 		return a.Store.Failure(err)
 	}

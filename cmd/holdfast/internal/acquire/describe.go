@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // describe returns as text what is in the way: the holders of the resource, or those that
@@ -18,7 +19,11 @@ func describe(e *holdfast.HeldError) string {
 	case e.OnlyAhead():
 		return fmt.Sprintf("%q is shared%s, and %s", e.Resource, holders(e), inLine(e))
 	}
-	text := fmt.Sprintf("%q is held%s%s", e.Resource, holders(e), otherLimit(e))
+	is := "is"
+	if len(e.Holders) > 0 && ended(e.Holders[0]) {
+		is = "was"
+	}
+	text := fmt.Sprintf("%q %s held%s%s", e.Resource, is, holders(e), otherLimit(e))
 	others := e.Waiters
 	if e.Position != driver.NoPlace {
 		others-- // without the acquirer itself
@@ -28,6 +33,18 @@ func describe(e *holdfast.HeldError) string {
 	}
 	return text
 }
+
+// advice says what to do about a hold that is in the way. --wait of the text may follow.
+func (a *acquirer) advice(e *holdfast.HeldError, wait string) string {
+	if e.RetryAfter != holdfast.Forever {
+		return "Try again later, or " + wait
+	}
+	of := a.Store.Flag() + " " + words.Argument(e.Resource)
+	return fmt.Sprintf("It has no end: holdfast explain%s says whether its holder lives, holdfast unlock --force%s ends it", of, of)
+}
+
+// ended reports whether the holder is done with the hold.
+func ended(s holdfast.Status) bool { return s.Released || output.InTakeoverDelay(s) }
 
 // holders names the first holder.
 func holders(e *holdfast.HeldError) string {
@@ -43,8 +60,13 @@ func holders(e *holdfast.HeldError) string {
 	if c := first.Comment; c != "" {
 		details = append(details, c)
 	}
-	if first.Released { // with a delay, such as that of --at-least
-		details = append(details, "released, ends in "+output.Left(first.Left))
+	switch {
+	case first.Released:
+		details = append(details, "released, ends after --at-least, in "+output.Left(first.Left))
+	case ended(first) && len(e.Holders) == 1 && e.RetryAfter > 0:
+		details = append(details, "ended without a release; its takeover delay ends in "+output.Left(e.RetryAfter))
+	case ended(first):
+		details = append(details, "ended without a release; its takeover delay is "+first.TakeoverDelay.String())
 	}
 	if len(details) > 0 {
 		text += " (" + strings.Join(details, "; ") + ")"

@@ -15,21 +15,25 @@ func TestDescribe(t *testing.T) {
 	nobody := holdfast.Status{LockID: "id"}
 	gone := ada
 	gone.Released, gone.Left = true, 29*time.Second
+	dead := ada
+	dead.TakeoverDelay = time.Minute
 	since := ada // by a clock of which this machine's is none
 	since.Created = time.Date(2026, 11, 21, 14, 0, 0, 0, time.Local)
 	since.Seen = since.Created.Add(time.Minute)
 	old := since
 	old.Seen = time.Time{}
 	for want, holders := range map[string][]holdfast.Status{
-		`"r" is held`:                                                                  nil,
-		`"r" is held by ada on web1 (nightly)`:                                         {ada},
-		`"r" is held by ada on web1 and 2 more (nightly)`:                              {ada, nobody, nobody},
-		`"r" is held by lock ID id`:                                                    {nobody},
-		`"r" is held by ada on web1 (nightly; released, ends in 29s)`:                  {gone},
-		`"r" is held by ada on web1 and 1 more since 14:00:00, for 1m0s (nightly)`:     {since, nobody},
-		`"r" is held by ada on web1 since 2026-11-21 14:00 by another clock (nightly)`: {old},
+		`"r" is held`:                                     nil,
+		`"r" is held by ada on web1 (nightly)`:            {ada},
+		`"r" is held by ada on web1 and 2 more (nightly)`: {ada, nobody, nobody},
+		`"r" is held by lock ID id`:                       {nobody},
+		`"r" was held by ada on web1 (nightly; released, ends after --at-least, in 29s)`:                        {gone},
+		`"r" was held by ada on web1 (nightly; ended without a release; its takeover delay ends in 40s)`:        {dead},
+		`"r" was held by ada on web1 and 1 more (nightly; ended without a release; its takeover delay is 1m0s)`: {dead, dead},
+		`"r" is held by ada on web1 and 1 more since 14:00:00, for 1m0s (nightly)`:                              {since, nobody},
+		`"r" is held by ada on web1 since 2026-11-21 14:00 by another clock (nightly)`:                          {old},
 	} {
-		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders, Position: driver.NoPlace}); got != want {
+		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders, Position: driver.NoPlace, RetryAfter: 40 * time.Second}); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

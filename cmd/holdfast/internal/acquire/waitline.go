@@ -199,8 +199,11 @@ func (r *refusal) text(now time.Time) string {
 		return b.String()
 	}
 	h := r.Holders[0]
-	kept := ", held by "
-	if r.OnlyAhead() {
+	kept, rest := ", held by ", r.rest(h, now)
+	switch {
+	case strings.HasPrefix(rest, gone):
+		kept = ", was held by "
+	case r.OnlyAhead():
 		kept = ", first in line " + output.Waiter(r.Ahead[0]) + ", shared by "
 	}
 	b.WriteString(kept + output.Holder(h) + more(len(r.Holders)-1))
@@ -213,7 +216,7 @@ func (r *refusal) text(now time.Time) string {
 	case !h.Created.IsZero():
 		b.WriteString(" " + output.Since(h.Created, age))
 	}
-	b.WriteString(", " + r.rest(h, now))
+	b.WriteString(", " + rest)
 	if h.Comment != "" {
 		fmt.Fprintf(&b, " (%s)", h.Comment)
 	}
@@ -240,16 +243,22 @@ func (r *refusal) position() string {
 	return ""
 }
 
+// gone begins the rest of a hold with which its holder is done.
+const gone = "ended, "
+
 // rest returns how much time the hold has left.
 func (r *refusal) rest(h holdfast.Status, now time.Time) string {
-	gone := now.Sub(r.at)
-	if h.Left != driver.Unknown && h.Left <= gone && h.TakeoverDelay > 0 && !h.Released &&
-		r.RetryAfter != holdfast.Forever && r.RetryAfter > gone {
-		return "ended, to be taken over in " + output.Left((r.RetryAfter - gone).Truncate(time.Second))
+	passed := now.Sub(r.at)
+	if h.Left != driver.Unknown && h.Left <= passed && h.TakeoverDelay > 0 && !h.Released &&
+		r.RetryAfter != holdfast.Forever && r.RetryAfter > passed {
+		return gone + "to be taken over in " + output.Left((r.RetryAfter - passed).Truncate(time.Second))
 	}
 	rest := h.Left
 	if rest != driver.Unknown && rest != holdfast.Forever {
-		rest = max(rest-gone, 0).Truncate(time.Second)
+		rest = max(rest-passed, 0).Truncate(time.Second)
+	}
+	if h.Released {
+		return gone + "kept for " + output.Left(rest) + " by --at-least"
 	}
 	text := output.Left(rest) + " left"
 	if rest == holdfast.Forever {

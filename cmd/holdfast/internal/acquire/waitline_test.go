@@ -60,7 +60,10 @@ func TestWaitLineText(t *testing.T) {
 		begin + ` for 1m1s, 0s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Left = time.Second
 		}),
-		begin + ` for 1m1s, ended, to be taken over in 1m18s (nightly)`: with(func(e *holdfast.HeldError) {
+		`waiting for "r", was held by ada on web1 for 1m1s, ended, kept for 28s by --at-least (nightly)`: with(func(e *holdfast.HeldError) {
+			e.Holders[0].Released = true
+		}),
+		`waiting for "r", was held by ada on web1 for 1m1s, ended, to be taken over in 1m18s (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Left, e.Holders[0].TakeoverDelay, e.RetryAfter = 0, time.Minute, 80*time.Second
 		}),
 		begin + ` for 1m1s, 8s left (nightly)`: with(func(e *holdfast.HeldError) {

@@ -43,7 +43,11 @@ func (s *scene) sentences() []string {
 
 // held says who holds the resource, and how long already.
 func (s *scene) held(h holdfast.Status) string {
-	text := fmt.Sprintf("%q is held by %s, %s", s.resource, output.Holder(h), words.Mode(h.Mode, h.Limit))
+	is := "is"
+	if h.Released || h.Left == 0 {
+		is = "was"
+	}
+	text := fmt.Sprintf("%q %s held by %s, %s", s.resource, is, output.Holder(h), words.Mode(h.Mode, h.Limit))
 	if !h.Created.IsZero() {
 		text += ", " + output.Since(h.Created, h.Age())
 	}
@@ -76,7 +80,7 @@ func (s *scene) end(h holdfast.Status) string {
 	case h.Left == 0:
 		return "has just ended"
 	case h.Released:
-		return fmt.Sprintf("is released, and ends in %s", left)
+		return fmt.Sprintf("is released, and ends in %s, after --at-least", left)
 	case h.Left == holdfast.Forever:
 		return "has no end, and " + renewed
 	case h.Left == driver.Unknown:

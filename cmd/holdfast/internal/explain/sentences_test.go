@@ -160,8 +160,8 @@ func TestEnds(t *testing.T) {
 	for want, change := range map[string]func(*holdfast.Status){
 		"has no end, and was never renewed":                      func(s *holdfast.Status) { s.Left = holdfast.Forever },
 		"was never renewed; the store does not say when it ends": func(s *holdfast.Status) { s.Left = driver.Unknown },
-		"is released, and ends in 20s":                           func(s *holdfast.Status) { s.Released = true },
-		"has just ended":                                         func(s *holdfast.Status) { s.Left = 0 },
+		"is released, and ends in 20s, after --at-least":         func(s *holdfast.Status) { s.Released = true },
+		"has just ended": func(s *holdfast.Status) { s.Left = 0 },
 		"has ended without a release, and keeps others out for its takeover delay of 1m0s": func(s *holdfast.Status) {
 			s.Left, s.TakeoverDelay = 0, time.Minute
 		},

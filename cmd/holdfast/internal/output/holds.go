@@ -23,7 +23,7 @@ func HoldRowsBy(title string, holds []holdfast.Status, id func(holdfast.Status) 
 	for _, s := range holds {
 		rows = append(rows, []string{
 			s.Resource, s.Mode.String(), s.Owner, s.Host, Left(s.Left),
-			token(s.Token), id(s), s.Comment,
+			token(s.Token), id(s), Comment(s),
 		})
 	}
 	return rows
@@ -56,6 +56,7 @@ type entry struct {
 	RenewedAgoMs    *int64     `json:"renewedAgoMs"` // since RenewedAt
 	TakeoverDelayMs int64      `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
+	State           string     `json:"state"`
 	// Waiters wait for the resource. There is no such field if they were not listed, or
 	// if the store keeps no queue.
 	Waiters []waiter `json:"waiters,omitzero"`
@@ -66,7 +67,7 @@ func entryOf(s holdfast.Status) entry {
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Mode: s.Mode,
 		Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
 		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed), AgeMs: millis(s.Age()), RenewedAgoMs: millis(s.RenewedAgo()),
-		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released,
+		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released, State: stateOf(s),
 		Limit: limitOf(s.Mode, s.Limit),
 	}
 	switch s.Left {

@@ -44,7 +44,8 @@ func TestJSON(t *testing.T) {
     "ageMs": 3600000,
     "renewedAgoMs": 3599000,
     "takeoverDelayMs": 60000,
-    "released": true
+    "released": true,
+    "state": "released"
   },
   {
     "resource": "endless",
@@ -62,7 +63,8 @@ func TestJSON(t *testing.T) {
     "ageMs": null,
     "renewedAgoMs": null,
     "takeoverDelayMs": 0,
-    "released": false
+    "released": false,
+    "state": "no-end"
   }
 ]
 `

@@ -14,13 +14,59 @@ import (
 func Left(d time.Duration) string {
 	switch {
 	case d == holdfast.Forever:
-		return "forever"
+		return "no end"
 	case d == driver.Unknown:
 		return "?"
 	case d < 10*time.Second:
 		return d.Truncate(100 * time.Millisecond).String()
 	}
 	return d.Truncate(time.Second).String()
+}
+
+// The states of a hold.
+const (
+	held          = "held"
+	noEnd         = "no-end"
+	released      = "released"       // and kept, as by --at-least
+	takeoverDelay = "takeover-delay" // ended without a release
+	expired       = "expired"
+)
+
+func stateOf(s holdfast.Status) string {
+	switch {
+	case InTakeoverDelay(s):
+		return takeoverDelay
+	case s.Left == 0:
+		return expired
+	case s.Released:
+		return released
+	case s.Left == holdfast.Forever:
+		return noEnd
+	}
+	return held
+}
+
+// InTakeoverDelay reports whether the hold has ended without a release, and keeps others out for
+// its takeover delay.
+func InTakeoverDelay(s holdfast.Status) bool {
+	return s.Left == 0 && s.TakeoverDelay > 0 && !s.Released
+}
+
+// Comment returns the comment of a hold, after what has become of its holder.
+func Comment(s holdfast.Status) string {
+	text := ""
+	switch stateOf(s) {
+	case takeoverDelay:
+		text = "ended, takeover delay " + s.TakeoverDelay.String()
+	case released:
+		text = "released, ends after --at-least"
+	case expired:
+		text = "ended"
+	}
+	if text != "" && s.Comment != "" {
+		text += "; "
+	}
+	return text + s.Comment
 }
 
 // Since says since when something is so, and for how long by the store's clock. If the store

@@ -15,7 +15,7 @@ func TestLeft(t *testing.T) {
 		9999 * time.Millisecond:  "9.9s",
 		29999 * time.Millisecond: "29s",
 		90 * time.Minute:         "1h30m0s",
-		holdfast.Forever:         "forever",
+		holdfast.Forever:         "no end",
 		driver.Unknown:           "?",
 	} {
 		if got := Left(d); got != want {

@@ -143,7 +143,7 @@ func TestBoardCountsDown(t *testing.T) {
 		10500 * time.Millisecond: "0s",
 		9 * time.Second:          "0s",
 		0:                        "0s",
-		holdfast.Forever:         "forever",
+		holdfast.Forever:         "no end",
 		driver.Unknown:           "?",
 	} {
 		s := holdOf("r", d, born)
@@ -160,7 +160,7 @@ func TestBoardDetails(t *testing.T) {
 	b := board{where: location.Location{URL: "redis://host/0"}, last: statuscmd.Sight{Begun: born}}
 	got := joined(b.details(&s, born))
 	for _, want := range []string{
-		"lock ID lock -r  hold ID " + s.HoldID.String(), "left 1m0s, then takeover delay 0s; released",
+		"lock ID lock -r  hold ID " + s.HoldID.String(), "released, ends in 1m0s after --at-least",
 		"holdfast unlock --force --store redis://host/0 \\\n  --hold " + s.HoldID.String() + " -- -r",
 	} {
 		if !strings.Contains(got, want) {

@@ -53,7 +53,7 @@ func (b *board) cells(r row, now time.Time) []string {
 		queue = output.Wait(n)
 	}
 	return []string{s.Resource, b.leftOf(s, now), s.Owner, s.Host, s.Mode.String(), clockTime(s.Created, s.Seen),
-		queue, strconv.FormatUint(s.Token, 10), s.Comment}
+		queue, strconv.FormatUint(s.Token, 10), output.Comment(*s)}
 }
 
 // columnGap is the space between two columns.

@@ -170,9 +170,14 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	if !hold.Renewed.IsZero() {
 		renewed = "renewed " + at(hold.Renewed, hold.RenewedAgo(), "%s ago")
 	}
-	more := ""
-	if hold.Released {
-		more = "; released, ends then for good"
+	left := fmt.Sprintf("left %s, then takeover delay %v", b.leftOf(hold, now), hold.TakeoverDelay)
+	switch {
+	case output.InTakeoverDelay(*hold):
+		left = fmt.Sprintf("ended without a release, keeps others out for its takeover delay of %v", hold.TakeoverDelay)
+	case hold.Released:
+		left = fmt.Sprintf("released, ends in %s after --at-least", b.leftOf(hold, now))
+	case hold.Left == holdfast.Forever:
+		left = "no end: only a release ends it"
 	}
 	ids, hint := fmt.Sprintf("lock ID %s  hold ID %s", hold.LockID, cmp.Or(hold.HoldID.String(), "-")), "to release it by force:"
 	only := "--hold " + hold.HoldID.String()
@@ -187,7 +192,7 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(hold.Mode, hold.Limit), hold.Token),
 		ids,
 		fmt.Sprintf("held since %s; %s", at(hold.Created, hold.Age(), "for %s"), renewed),
-		fmt.Sprintf("left %s, then takeover delay %v%s", b.leftOf(hold, now), hold.TakeoverDelay, more),
+		left,
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
 		hint,
 		unlock,
