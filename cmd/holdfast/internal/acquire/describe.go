@@ -3,10 +3,15 @@ package acquire
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
@@ -32,6 +37,23 @@ func describe(e *holdfast.HeldError) string {
 		text += ", and " + output.Wait(others) + " for it"
 	}
 	return text
+}
+
+// shown returns the text of a flag that is for people alone, as a store takes it: what is no UTF-8
+// is escaped, and what is too long is cut.
+func (r *Request) shown(flag *pflag.Flag) string {
+	text := flag.Value.String()
+	fits := text
+	if !utf8.ValidString(fits) {
+		fits = words.Printable(fits)
+	}
+	if len(fits) > driver.MaxName {
+		fits = strings.ToValidUTF8(fits[:driver.MaxName], "")
+	}
+	if fits != text {
+		r.Inform("%s is longer than %d bytes or no UTF-8: the lock has it as %s", env.Given(flag), driver.MaxName, quote.Short(fits))
+	}
+	return fits
 }
 
 // advice says what to do about a hold that is in the way. --wait of the text may follow.

@@ -93,9 +93,8 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 		case r.Options.TakeoverDelay > holdfast.MaxTTL:
 			return exit.Usagef("--takeover-delay %v is more than 100 years", r.Options.TakeoverDelay)
 		}
-		if err := (driver.Details{Owner: r.Options.Owner, Comment: r.Options.Comment}).Validate(); err != nil {
-			return exit.Usagef("%v", err)
-		}
+		r.Options.Owner = r.shown(flags.Lookup("owner"))
+		r.Options.Comment = r.shown(flags.Lookup("comment"))
 		return nil
 	}
 }
