@@ -36,6 +36,7 @@ type waitLine struct {
 
 	waiting atomic.Bool // a drawing waits for the terminal
 	drawn   bool        // of drawNow alone
+	advised bool        // of live alone
 }
 
 // refusal is a store's refusal of an acquire, with its time.
@@ -122,6 +123,7 @@ func (w *waitLine) live() {
 			return
 		case <-w.news:
 		case <-ticker.C:
+			w.advise()
 		}
 		w.draw()
 	}
@@ -137,8 +139,21 @@ func (w *waitLine) log() {
 		}
 		if last := w.last.Load(); last != nil {
 			output.SayEvent("waiting", []slog.Attr{slog.String("resource", last.Resource)}, "%s", last.text(time.Now()))
+			w.advise()
 		}
 	}
+}
+
+// advise names --fair, once, if others wait beside the acquirer and may come first.
+func (w *waitLine) advise() {
+	last := w.last.Load()
+	if w.advised || last == nil || last.fair || !strings.HasPrefix(last.position(), ", beside ") {
+		return
+	}
+	w.advised = true
+	w.hide()
+	output.Say("others wait for %q too, and whoever asks first gets it; with --fair nobody who comes later does", last.Resource)
+	w.last.CompareAndSwap(nil, last)
 }
 
 // eraseLine erases from the cursor to the end of the line.
