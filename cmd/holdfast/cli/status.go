@@ -35,6 +35,7 @@ it redraws the table, elsewhere it prints the table again when it has changed.`,
 	flags.SortFlags = false
 	store := readFlag(cmd)
 	v.Filter.Flags(flags)
+	flags.BoolVar(&v.All, "all", false, "also the holds that Holdfast itself has, such as that of a server")
 	flags.BoolVar(&v.JSON, "json", false, "print one JSON array, [] if there is nothing; with --watch one in each line")
 	watch := flags.Bool("watch", false, "look again and again, until interrupted")
 	interval := intervalFlag(flags)

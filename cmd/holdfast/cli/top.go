@@ -27,6 +27,7 @@ nothing there.
 		Args: noArgs,
 	}
 	store := readFlag(cmd)
+	all := cmd.Flags().Bool("all", false, "also the holds that Holdfast itself has, such as that of a server")
 	interval := intervalFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := validInterval(*interval); err != nil {
@@ -39,7 +40,7 @@ nothing there.
 		if err != nil {
 			return err
 		}
-		return top.Run(cmd.Context(), where, *interval)
+		return top.Run(cmd.Context(), where, *all, *interval)
 	}
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+	"github.com/holdfast-go/holdfast/server"
 )
 
 // patient is how long one look at a store may take. Then the display says that there
@@ -28,6 +29,7 @@ const patient = 30 * time.Second
 // as that gets answers. A Looker is for one goroutine.
 type Looker struct {
 	Where   location.Location
+	All     bool                        // also what the resources of Holdfast itself have, unless one is named
 	chooses func(*holdfast.Status) bool // of the holds that a filter chooses; nil: all
 	client  *holdfast.Client            // nil until there is something to look at
 	file    fs.FileInfo                 // of the client, if the store is a file
@@ -54,9 +56,9 @@ func (l *Looker) Look(ctx context.Context, f holdfast.Filter) Sight {
 // holds returns the holds that the filter chooses, sorted by resource and token.
 func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
 	holds, err := collect.All(l.client.Admin().Holds(ctx, f))
-	if l.chooses != nil {
-		holds = slices.DeleteFunc(holds, func(s holdfast.Status) bool { return !l.chooses(&s) })
-	}
+	holds = slices.DeleteFunc(holds, func(s holdfast.Status) bool {
+		return l.chooses != nil && !l.chooses(&s) || f.Resource == "" && !l.All && server.Reserved(s.Resource)
+	})
 	// package slices would be compiled once more, for this large struct alone.
 	sort.Slice(holds, func(i, j int) bool {
 		a, b := &holds[i], &holds[j]

@@ -15,12 +15,13 @@ import (
 type View struct {
 	Where  location.Location
 	Filter Filter
+	All    bool // see Looker
 	JSON   bool
 }
 
 // Show prints the holds once. With a resource, it returns an error if that is free.
 func (v *View) Show(ctx context.Context) error {
-	l := Looker{Where: v.Where, chooses: v.Filter.aged}
+	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.aged}
 	defer l.Close()
 	f := v.Filter.dated()
 	s := l.Look(ctx, f)

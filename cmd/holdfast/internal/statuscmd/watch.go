@@ -22,7 +22,7 @@ import (
 // Watch shows the holds until it is interrupted, which is not an error.
 func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	ctx, stop := UntilInterrupted(ctx)
-	l := Looker{Where: v.Where, chooses: v.Filter.aged}
+	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.aged}
 	sights := l.Watch(ctx, v.Filter.dated, Rhythm{Interval: interval})
 	defer Drain(sights)
 	defer stop()

@@ -14,10 +14,10 @@ import (
 )
 
 // Run shows the holds until the user quits.
-func Run(ctx context.Context, where location.Location, interval time.Duration) error {
+func Run(ctx context.Context, where location.Location, all bool, interval time.Duration) error {
 	ctx, stop := statuscmd.UntilInterrupted(ctx)
 	now := make(chan struct{}, 1)
-	l := statuscmd.Looker{Where: where}
+	l := statuscmd.Looker{Where: where, All: all}
 	sights := l.Watch(ctx, func() holdfast.Filter { return holdfast.Filter{} },
 		statuscmd.Rhythm{Interval: interval, Sparing: true, Now: now})
 	defer statuscmd.Drain(sights)
