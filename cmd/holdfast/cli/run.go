@@ -103,6 +103,9 @@ func (s *script) String() string { return s.text }
 func (s *script) Type() string   { return "string" }
 
 func (s *script) Set(text string) error {
+	if text == "hild-exit-code" {
+		return errors.New("-child-exit-code is a flag of consul lock; run exits with the status of its command anyway")
+	}
 	s.text, s.before = text, s.flags.NArg()
 	return nil
 }

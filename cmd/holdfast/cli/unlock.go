@@ -18,7 +18,7 @@ func newUnlock() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "unlock [flags] [LOCK-ID | --force RESOURCE]",
 		Short:      "Release locks by lock ID, or those of a resource by force",
-		SuggestFor: []string{"release", "rm", "free"},
+		SuggestFor: []string{"release", "rm", "free", "force-unlock"},
 		Long: `Releases all locks of the lock ID and shows them. Without a LOCK-ID it takes
 $HOLDFAST_LOCK_ID.
 

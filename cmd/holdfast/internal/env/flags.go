@@ -95,7 +95,7 @@ func Misread(cmd *cobra.Command, err error) string {
 
 // habits are flags of flock, timeout and sem, and what a user of those means.
 var habits = map[string]string{
-	"w": "--wait", "s": "--shared", "nb": "--no-wait", "nonblock": "--no-wait", "nonblocking": "--no-wait",
+	"w": "--wait", "lock-timeout": "--wait", "try": "--wait", "s": "--shared", "nb": "--no-wait", "nonblock": "--no-wait", "nonblocking": "--no-wait",
 	"timeout": "--wait, or --max-runtime for the command", "k": "--kill-after", "j": "--shared --limit", "jobs": "--shared --limit",
 	"command": "--script",
 }
@@ -103,6 +103,17 @@ var habits = map[string]string{
 // suggest returns which flag was meant, as far as that can be guessed.
 func suggest(cmd *cobra.Command, unknown *pflag.NotExistError) string {
 	name := unknown.GetSpecifiedName()
+	long, _, _ := strings.Cut(unknown.GetSpecifiedShortnames(), "=")
+	switch {
+	case name == "child-exit-code":
+		return " run exits with the status of its command anyway;"
+	case name == "x" && cmd.Flags().Lookup("shared") != nil:
+		return " a lock is exclusive without --shared;"
+	case habits[long] != "":
+		name = long
+	case len(long) > 1 && cmd.Flags().Lookup(long) != nil:
+		return " did you mean --" + long + "?"
+	}
 	if meant := habits[name]; meant != "" {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(meant, "--"), ",")
 		flag, _, _ = strings.Cut(flag, " ")
