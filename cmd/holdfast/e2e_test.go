@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,9 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 				return exists(file), nil
 			}
 			switch name {
+			case "race":
+				info, _ := debug.ReadBuildInfo()
+				return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "mounts": // may be made to look different to one process

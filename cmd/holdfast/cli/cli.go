@@ -34,6 +34,7 @@
 //	env        flags as environment variables, and what run sets for its command
 //	span       durations as users of a shell write them
 //	secret     keeping passwords out of all of that
+//	limits     refusing limits of this process with which it cannot work
 //	process    signals of this process
 //	proc       other processes, on Linux
 package cli
@@ -45,6 +46,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
+	_ "github.com/holdfast-go/holdfast/cmd/holdfast/internal/limits" // before all others
 )
 
 // Main runs the command line of this process and exits with its status. It does
