@@ -68,6 +68,29 @@ func TestCronWaits(t *testing.T) {
 	s.checkWaits("backup", s.crontab(recipe(t, "cron-wait")))
 }
 
+// A lock that nobody has had for long is no reason for a mail.
+func TestCronAlerts(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.command("report.sh")
+	text := recipe(t, "cron-alert")
+	start := s.crontab(recipe(t, "cron-skip"))
+	job := start()
+	s.awaitBegun(1)
+	fresh := s.crontab(text)()
+	fresh.exits(1) // of grep: there is nothing to mail
+	late := s.crontab(strings.Replace(text, "6h", "1ms", 1))()
+	late.exits(0)
+	if got := fresh.printed(); got != "" {
+		t.Errorf("cron would mail %q", got)
+	}
+	if got := late.printed(); !strings.Contains(got, "report.sh, pid") {
+		t.Errorf("cron would mail %q, without the holder", got)
+	}
+	s.letEnd(1)
+	job.exits(0)
+}
+
 // The digest takes no time, and the clock of the second machine is behind.
 func TestCronOnce(t *testing.T) {
 	t.Parallel()
