@@ -2,6 +2,7 @@ package acquire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,7 +26,7 @@ func describe(e *holdfast.HeldError) string {
 		return fmt.Sprintf("%q is shared%s, and %s", e.Resource, holders(e), inLine(e))
 	}
 	is := "is"
-	if len(e.Holders) > 0 && ended(e.Holders[0]) {
+	if len(e.Holders) > 0 && ended(firstHolder(e)) {
 		is = "was"
 	}
 	text := fmt.Sprintf("%q %s held%s%s", e.Resource, is, holders(e), otherLimit(e))
@@ -68,12 +69,18 @@ func (a *acquirer) advice(e *holdfast.HeldError, wait string) string {
 // ended reports whether the holder is done with the hold.
 func ended(s holdfast.Status) bool { return s.Released || output.InTakeoverDelay(s) }
 
+// firstHolder returns the first holder, if there is one that is not done with its hold.
+func firstHolder(e *holdfast.HeldError) holdfast.Status {
+	i := slices.IndexFunc(e.Holders, func(s holdfast.Status) bool { return !ended(s) })
+	return e.Holders[max(i, 0)]
+}
+
 // holders names the first holder.
 func holders(e *holdfast.HeldError) string {
 	if len(e.Holders) == 0 {
 		return ""
 	}
-	first := e.Holders[0]
+	first := firstHolder(e)
 	text := " by " + output.Holder(first) + more(len(e.Holders)-1)
 	if !first.Created.IsZero() {
 		text += " " + output.Since(first.Created, first.Age())

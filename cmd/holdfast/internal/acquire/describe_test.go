@@ -30,6 +30,7 @@ func TestDescribe(t *testing.T) {
 		`"r" was held by ada on web1 (nightly; released, ends after --at-least, in 29s)`:                        {gone},
 		`"r" was held by ada on web1 (nightly; ended without a release; its takeover delay ends in 40s)`:        {dead},
 		`"r" was held by ada on web1 and 1 more (nightly; ended without a release; its takeover delay is 1m0s)`: {dead, dead},
+		`"r" is held by ada on web1 and 1 more (nightly)`:                                                       {dead, ada},
 		`"r" is held by ada on web1 and 1 more since 14:00:00, for 1m0s (nightly)`:                              {since, nobody},
 		`"r" is held by ada on web1 since 2026-11-21 14:00 by another clock (nightly)`:                          {old},
 	} {

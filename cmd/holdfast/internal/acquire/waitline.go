@@ -213,7 +213,7 @@ func (r *refusal) text(now time.Time) string {
 		}
 		return b.String()
 	}
-	h := r.Holders[0]
+	h := firstHolder(r.HeldError)
 	kept, rest := ", held by ", r.rest(h, now)
 	switch {
 	case strings.HasPrefix(rest, gone):
