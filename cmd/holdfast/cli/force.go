@@ -134,7 +134,12 @@ func runsOn(holds []holdfast.Status) string {
 		return ""
 	}
 	return fmt.Sprintf(begin+"until its next renewal in %s, or for %s if that gets no answer. A script that renews nothing does not notice.",
-		output.Left(next), output.Left(most))
+		roundUp(next), roundUp(most))
+}
+
+// roundUp returns the time in whole seconds, for a limit.
+func roundUp(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
 }
 
 // agreed asks the user on the terminal.
