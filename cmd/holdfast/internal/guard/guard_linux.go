@@ -60,13 +60,27 @@ func spared(sig syscall.Signal) func(proc.Process) bool {
 }
 
 // signalRest sends the signal to what the lock waits for once the main process has ended,
-// except to the members of the group.
-func (p *process) signalRest(sig syscall.Signal, except int) {
+// except to those that have had it.
+func (p *process) signalRest(sig syscall.Signal, had map[member]bool) {
+	if !known() && len(had) == 0 {
+		signalTree(p.group, sig)
+	}
 	for d := range proc.Descendants(os.Getpid(), spared(sig)) {
-		if p.isRest(d) && (except == 0 || d.Group != except) {
+		if p.isRest(d) && !had[d.ID()] {
 			_ = d.Signal(sig) // fails if it has just ended, or is another user's
 		}
 	}
+}
+
+type member = proc.ID
+
+// members returns the members of the command's group.
+func (p *process) members() map[member]bool {
+	all := make(map[member]bool)
+	for _, m := range proc.Members(p.group) {
+		all[m.ID()] = true
+	}
+	return all
 }
 
 // isRest reports whether the lock waits for the process. One in another session than the main
@@ -76,9 +90,21 @@ func (p *process) isRest(d proc.Process) bool {
 }
 
 // restLives reports whether anything lives that the lock waits for. The first look is cheap.
+// A process that ends while it is looked at has no session: it may have forked, so another
+// look decides. So does one that finds nobody, while this process has children.
 func (p *process) restLives() bool {
-	return !p.alone && (slices.ContainsFunc(proc.Children(os.Getpid()), p.isRest) ||
-		slices.ContainsFunc(slices.Collect(proc.Descendants(os.Getpid(), nil)), p.isRest))
+	switch {
+	case p.alone:
+		return false
+	case !known():
+		return p.children == WaitAll || syscall.Kill(-p.group, 0) == nil
+	}
+	mayBeRest := func(d proc.Process) bool { return p.isRest(d) || d.Session() == 0 }
+	if slices.ContainsFunc(proc.Children(os.Getpid()), mayBeRest) {
+		return true
+	}
+	all := slices.Collect(proc.Descendants(os.Getpid(), nil))
+	return len(all) == 0 || slices.ContainsFunc(all, mayBeRest)
 }
 
 // living returns what lives of the command or, if only is set, what the lock waits for.

@@ -57,13 +57,17 @@ func (p *process) treeLives() bool { return treeLives(p.group) }
 // treeLives reports whether the process group has a member, if it is known and not 0.
 func treeLives(group int) bool { return group != 0 && syscall.Kill(-group, 0) == nil }
 
-// signalRest sends the signal to the rest of the command's group, except to that of the group
-// that is not 0, which is the same.
-func (p *process) signalRest(sig syscall.Signal, except int) {
-	if except == 0 {
+// signalRest sends the signal to the rest of the command's group, unless that has had it.
+func (p *process) signalRest(sig syscall.Signal, had map[member]bool) {
+	if len(had) == 0 {
 		signalTree(p.group, sig)
 	}
 }
+
+type member int
+
+// members returns that the group has members.
+func (p *process) members() map[member]bool { return map[member]bool{member(p.group): true} }
 
 func (p *process) restLives() bool { return p.treeLives() }
 

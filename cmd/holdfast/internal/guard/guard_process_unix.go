@@ -118,22 +118,23 @@ type process struct {
 	states    chan state // of the command
 	phase     phase
 	schedule  schedule
-	group     int            // the command's process group, and its process ID; 0: none yet
-	session   int            // of this process and the main process
-	main      *Result        // how the main process ended; its descendants may be alive
-	cut       bool           // the program or the deadline has ended the command
-	passed    syscall.Signal // the last signal to end that was passed on to the main process; 0: none
-	toGroup   bool           // to all of its group
-	asked     bool           // the rest was asked to end
-	restKill  time.Duration  // when the rest is killed
-	told      bool           // that the main process has ended
-	tellAt    time.Duration  // when to tell again what lives
-	pause     time.Duration  // between looks at the rest of the tree
-	spent     time.Duration  // on the last of them
-	alone     bool           // this process has no children left
-	orphaned  bool           // the program is gone
-	adopts    bool           // a process of the command that loses its parent becomes a child of this one
-	done      bool           // the program needs nothing any more
+	group     int             // the command's process group, and its process ID; 0: none yet
+	session   int             // of this process and the main process
+	main      *Result         // how the main process ended; its descendants may be alive
+	cut       bool            // the program or the deadline has ended the command
+	passed    syscall.Signal  // the last signal to end that the main process has had; 0: none
+	had       map[member]bool // who has had it, too
+	leaveAt   time.Duration   // when a rest that nobody waits for is left; 0: it is waited for
+	asked     bool            // the rest was asked to end
+	restKill  time.Duration   // when the rest is killed
+	told      bool            // that the main process has ended
+	tellAt    time.Duration   // when to tell again what lives
+	pause     time.Duration   // between looks at the rest of the tree
+	spent     time.Duration   // on the last of them
+	alone     bool            // this process has no children left
+	orphaned  bool            // the program is gone
+	adopts    bool            // a process of the command that loses its parent becomes a child of this one
+	done      bool            // the program needs nothing any more
 	lookout   lookout
 	namespace *namespace // nil: this process is not the first of one
 	children  Children
@@ -220,29 +221,41 @@ func (p *process) handle(o order) {
 		p.cut = true
 		p.kill()
 	case o.Signal != 0:
-		p.pass(o.Signal, o.Group)
+		p.pass(o)
 	}
+}
+
+// ends reports whether the signal, 0 for none, asks a process to end.
+func ends(sig syscall.Signal) bool {
+	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
 // pass passes a signal on to the main process or its group. The rest gets TERM for the first
 // signal to end and KILL for the second, and nothing for other signals.
-func (p *process) pass(sig syscall.Signal, toGroup bool) {
-	ends := sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+func (p *process) pass(o order) {
+	sig := o.Signal
 	switch {
 	case p.main == nil && p.group != 0:
 		to := p.group
-		if toGroup {
+		if o.Group {
 			to = -to
 		}
-		_ = syscall.Kill(to, sig) // fails only if it has just ended
-		if ends {
-			p.passed, p.toGroup = sig, toGroup
+		if ends(sig) {
+			if p.passed, p.had = sig, nil; o.Group {
+				p.had = p.members()
+			}
 		}
-	case p.phase != rest || !ends:
+		if !o.Noted {
+			_ = syscall.Kill(to, sig) // fails only if it has just ended
+		}
+	case p.phase != rest || !ends(sig):
+	case p.leaveAt != 0: // sent to all at once: the main process was faster than this one
+		p.leaveAt = 0
+		p.signalRest(sig, nil)
 	case !p.asked:
 		p.asked = true
-		p.signalRest(syscall.SIGTERM, 0)
-		p.signalRest(syscall.SIGCONT, 0)
+		p.signalRest(syscall.SIGTERM, nil)
+		p.signalRest(syscall.SIGCONT, nil)
 	default:
 		p.restKill = 0
 	}
@@ -265,15 +278,20 @@ func (p *process) act() time.Duration {
 	for _, b := range found {
 		p.report(report{Unkillable: &b})
 	}
-	if p.phase == rest {
+	if p.phase == rest && p.leaveAt != 0 {
+		at = min(at, p.leaveAt)
+	} else if p.phase == rest {
 		if now >= p.tellAt {
 			p.report(report{Rest: p.living(true)})
 			p.tellAt = now + tellAgain
 		}
 		if now >= p.restKill {
-			p.signalRest(syscall.SIGKILL, 0)
+			p.signalRest(syscall.SIGKILL, nil)
 		}
-		at = min(at, p.tellAt, max(p.restKill, now+time.Millisecond))
+		at = min(at, p.tellAt)
+		if now < p.restKill { // later, the pause tells when to look
+			at = min(at, p.restKill)
+		}
 	}
 	if at != never {
 		wait = min(wait, max(at-now, 0))
@@ -297,6 +315,10 @@ const (
 	tellFirst = time.Second
 	tellAgain = time.Minute
 )
+
+// leaveAfter is how much later than the main process, which has ended by itself, this process
+// may get the signal that made it end: systemd and others send one to all processes at once.
+const leaveAfter = 20 * time.Millisecond
 
 // end asks all processes to end, which are killed later.
 func (p *process) end() {
@@ -334,9 +356,10 @@ func (p *process) finish() bool {
 	}
 	began := Now()
 	p.main.Cut = p.cut
-	if p.phase == rest && p.restLives() || p.phase == ending && p.treeLives() {
+	left := p.phase == rest && p.leaveAt != 0 && began >= p.leaveAt
+	if p.phase == rest && !left && p.restLives() || p.phase == ending && p.treeLives() {
 		p.spent = max(p.spent, Now()-began)
-		if !p.told {
+		if !p.told && p.leaveAt == 0 {
 			p.told, p.tellAt = true, began+tellFirst
 			p.report(report{MainEnded: new(*p.main)})
 		}
@@ -373,19 +396,21 @@ func (p *process) endedAs(r *Result) {
 		p.end()
 	case p.passed != 0:
 		p.phase = rest
-		except := 0
-		if p.toGroup {
-			except = p.group
-		}
-		p.signalRest(p.passed, except)
-	case r.Signal != 0:
+		p.signalRest(p.passed, p.had)
+	case ends(r.Signal): // sent by another process, or by a key to all of the group
 		p.phase = rest
 		if !p.isKey(r.Signal) {
-			p.signalRest(syscall.SIGTERM, 0)
-			p.restKill = Now() + p.schedule.killAfter
+			p.signalRest(r.Signal, nil)
 		}
-	case p.children == WaitAll:
+	case r.Signal != 0:
 		p.phase = rest
+		p.signalRest(syscall.SIGTERM, nil)
+		p.restKill = Now() + p.schedule.killAfter
+	default:
+		p.phase = rest
+		if p.children != WaitAll {
+			p.leaveAt = Now() + leaveAfter
+		}
 	}
 }
 

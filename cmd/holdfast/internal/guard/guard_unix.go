@@ -27,6 +27,7 @@ type Guard struct {
 	marks   []string
 	whole   bool // nothing lives on when the guard ends
 	adopts  bool // this process adopts what a dead guard leaves
+	over    bool // the main process has ended: its group's number may be another's; for watch
 	strays  atomic.Bool
 
 	orders *outbox[order]
@@ -165,6 +166,11 @@ func (g *Guard) Signal(sig syscall.Signal) { g.orders.send(order{Signal: sig}) }
 // SignalGroup sends the signal to the main process's group, or as Signal.
 func (g *Guard) SignalGroup(sig syscall.Signal) { g.orders.send(order{Signal: sig, Group: true}) }
 
+// Noted tells that the group has had the signal, which asks it to end.
+func (g *Guard) Noted(sig syscall.Signal) {
+	g.orders.send(order{Signal: sig, Group: true, Noted: true})
+}
+
 // Living returns what lives of a command that has ended.
 func (g *Guard) Living() Living {
 	g.orders.send(order{List: true})
@@ -219,6 +225,7 @@ func (g *Guard) watch() {
 				g.events <- Event{Ended: g.clear()}
 				return
 			}
+			g.over = g.over || r.MainEnded != nil
 			g.events <- Event{
 				Unkillable: r.Unkillable, Stopped: r.Stopped, Continued: r.Continued,
 				MainEnded: r.MainEnded, Rest: r.Rest, Ended: r.Ended,
@@ -232,8 +239,10 @@ func (g *Guard) watch() {
 			g.mu.Unlock()
 			if overdue {
 				_ = syscall.Kill(g.pid, syscall.SIGCONT)
-				_ = syscall.Kill(-g.group, syscall.SIGKILL)
-				signalBelow(g.pid, g.group, syscall.SIGKILL)
+				if group := g.liveGroup(); group != 0 {
+					_ = syscall.Kill(-group, syscall.SIGKILL)
+				}
+				signalBelow(g.pid, g.liveGroup(), syscall.SIGKILL)
 			}
 		}
 	}
@@ -257,7 +266,7 @@ func (g *Guard) clear() *Result {
 // clearAdopted kills the children of this process until it has none: as it adopts, nothing
 // of the command lives then.
 func (g *Guard) clearAdopted() {
-	group := g.group
+	group := g.liveGroup()
 	for pause := time.Millisecond; ; pause = longer(pause) {
 		signalTree(group, syscall.SIGKILL)
 		if known() {
@@ -279,12 +288,22 @@ func (g *Guard) clearAdopted() {
 // clearFound kills the processes that it finds until there are none. There may be others.
 func (g *Guard) clearFound() {
 	g.strays.Store(true)
-	if g.group != 0 {
-		_ = syscall.Kill(-g.group, syscall.SIGKILL) // all at once
+	group := g.liveGroup()
+	if group != 0 {
+		_ = syscall.Kill(-group, syscall.SIGKILL) // all at once
 	}
-	for pause := time.Millisecond; killStrays(g.group, g.marks); pause = longer(pause) {
+	for pause := time.Millisecond; killStrays(group, g.marks); pause = longer(pause) {
 		time.Sleep(pause)
 	}
+}
+
+// liveGroup returns the command's group, or 0 if its number may be another's by now and its
+// members are found without it.
+func (g *Guard) liveGroup() int {
+	if g.over && known() {
+		return 0
+	}
+	return g.group
 }
 
 // longer returns the pause after that one, between two looks at what does not end.

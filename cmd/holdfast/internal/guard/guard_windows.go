@@ -171,6 +171,9 @@ func (g *Guard) Signal(sig syscall.Signal) {
 // SignalGroup is Signal.
 func (g *Guard) SignalGroup(sig syscall.Signal) { g.Signal(sig) }
 
+// Noted does nothing.
+func (g *Guard) Noted(syscall.Signal) {}
+
 // Living returns that nothing lives, because nothing is told.
 func (g *Guard) Living() Living { return Living{} }
 

@@ -34,6 +34,7 @@ type order struct {
 	Kill     bool           `json:",omitempty"`
 	Signal   syscall.Signal `json:",omitempty"` // to the main process
 	Group    bool           `json:",omitempty"` // the signal is for its group
+	Noted    bool           `json:",omitempty"` // the group has had the signal
 	List     bool           `json:",omitempty"` // report what lives
 	Done     bool           `json:",omitempty"` // the program needs no successor any more
 }

@@ -67,8 +67,13 @@ func (j *Job) lossOf(hold *holdfast.Hold) error {
 	return holdfast.ErrUnreachable // no answer came in time
 }
 
-// loss returns the exit for a lost lock. The command has ended by now.
-func (j *Job) loss(hold *holdfast.Hold, why error, result guard.Result) error {
+// loss returns the exit for a lost lock. The command has ended by now; rest says that its main
+// process had ended before.
+func (j *Job) loss(hold *holdfast.Hold, why error, result guard.Result, rest bool) error {
+	if rest {
+		return exit.Errorf(j.lostExit, "the lock of %q was lost while run waited for what %q had left: %v. %q had ended with status %d, and the rest was ended; check what it left unfinished",
+			hold.Resource(), j.Command[0], why, j.Command[0], result.Status())
+	}
 	advice := "run it again, with a longer --ttl to survive longer outages"
 	switch {
 	case errors.Is(why, holdfast.ErrForced):

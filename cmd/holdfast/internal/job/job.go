@@ -74,7 +74,7 @@ func (j *Job) Run(ctx context.Context) error {
 		_ = l.Release() // a lock may still be there: the command is ended before its deadline
 		output.Record("lost", acquire.LockAttrs(lost), "the lock of %q was lost: %v", lost.Resource(), why)
 		j.Hooks.loss(why, j.description(held))
-		return j.loss(lost, why, result)
+		return j.loss(lost, why, result, s.main != nil && !s.main.Cut)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
 	if result.Left {
@@ -93,7 +93,7 @@ const goneSoon = 100 * time.Millisecond
 func (j *Job) sayLeft(g *guard.Guard, ended time.Time) {
 	time.Sleep(goneSoon - time.Since(ended))
 	if l := g.Living(); l.Count > 0 {
-		j.Inform("%q has ended, and its lock of %s is released, but it has left %s", j.Command[0], j.Names(), processes(l))
+		j.Inform("%q has ended, and what it has left runs on without the lock of %s: %s", j.Command[0], j.Names(), processes(l))
 	}
 }
 

@@ -155,6 +155,9 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 				s.main = e.MainEnded
 				s.takeBack(*s.main)
 				s.front, s.stopped = false, false
+				if s.lenient && s.lost {
+					return *s.main // there is no lock to wait with
+				}
 			case e.Rest != nil:
 				s.sayRest(*e.Rest)
 			case e.Ended != nil:
@@ -173,7 +176,11 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 func (s *supervisor) forward(sig os.Signal) {
 	hangup := sig == syscall.SIGHUP && s.tty.Gone()
 	if hangup && s.main == nil {
-		if s.hungUp || s.tty.HasTold() {
+		if s.hungUp {
+			return
+		}
+		if s.tty.HasTold() {
+			s.guard.Noted(syscall.SIGHUP)
 			return
 		}
 		s.hungUp = true
@@ -221,9 +228,12 @@ func (s *supervisor) lose() {
 	why := s.lossOf(hold)
 	s.Hooks.loss(why, s.description(s.locks))
 	if s.lenient {
-		s.lost = s.main == nil
-		output.SayEvent("lost", acquire.LockAttrs(hold), "the lock of %q was lost while %q runs: %v. It runs on, and another holder may run beside it",
-			hold.Resource(), s.Command[0], why)
+		what := fmt.Sprintf("%q", s.Command[0])
+		if s.lost = s.main == nil; !s.lost {
+			what = "what " + what + " has left"
+		}
+		output.SayEvent("lost", acquire.LockAttrs(hold), "the lock of %q was lost while %s runs: %v. It runs on, and another holder may run beside it",
+			hold.Resource(), what, why)
 		return
 	}
 	if errors.Is(why, holdfast.ErrForced) {
@@ -255,8 +265,12 @@ func (s *supervisor) takeBack(r guard.Result) {
 
 // sayRest tells what run waits for, after the main process has ended.
 func (s *supervisor) sayRest(l guard.Living) {
-	output.Say("%q has ended with status %d, and run waits with the lock of %s for what it has left: %s; Ctrl-C or TERM ends it",
-		s.Command[0], s.main.Status(), s.Names(), processes(l))
+	next := "TERM or Ctrl-C asks it to end, and once more kills it"
+	if s.main.Signal != 0 && !process.Ends(s.main.Signal) {
+		next = fmt.Sprintf("it was asked to end, and is killed after %v", s.killAfter)
+	}
+	s.Inform("%q has ended with status %d, and run waits with the lock of %s for what it has left: %s; %s",
+		s.Command[0], s.main.Status(), s.Names(), processes(l), next)
 }
 
 // processes names living processes.

@@ -26,6 +26,15 @@ type Process struct {
 	start uint64 // when it began, in the kernel's ticks; 0: it is hidden
 }
 
+// ID is what no other process has.
+type ID struct {
+	pid   int
+	start uint64
+}
+
+// ID returns the ID of the process.
+func (p Process) ID() ID { return ID{p.PID, p.start} }
+
 // Read reads one process. ok is false if there is none.
 func Read(pid int) (p Process, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -76,16 +85,12 @@ const looks = 10
 // proc(5) hides, as with hidepid those that are not dumpable, it sets PID and Parent.
 func Descendants(root int, stop func(Process) bool) iter.Seq[Process] {
 	return func(yield func(Process) bool) {
-		type origin struct { // what stays the same for as long as a process lives
-			pid   int
-			start uint64
-		}
-		known := make(map[origin]bool)
+		known := make(map[ID]bool)
 		for range looks {
 			further := false
 			for _, p := range below(root, stop) {
-				if o := (origin{p.PID, p.start}); !known[o] {
-					known[o], further = true, true
+				if !known[p.ID()] {
+					known[p.ID()], further = true, true
 					if !yield(p) {
 						return
 					}
