@@ -12,9 +12,9 @@ func newHeld() *cobra.Command {
 		Use:        "held [flags] RESOURCE",
 		Short:      "Tell a script whether it runs under a lock",
 		SuggestFor: []string{"under", "inside"},
-		Long: `Ends with 0 if this is inside a run that holds the resource in this store, and the
-store still has that hold. It prints nothing. A process that has outlived its run, such as a
-tmux server, is no longer under its lock.
+		Long: `Ends with 0 if this is inside a run that holds the resource in this store, and
+the store still has that hold. It prints nothing. A process that has outlived
+its run, such as a tmux server, is no longer under its lock.
 
 It tells that the lock is held now, not that its loss ends the caller: with
 --on-loss warn nothing does. A script that takes its lock itself, unless it runs
