@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	signals "github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
 // name is the name of guards. It is not the program's: a user who kills all
@@ -225,11 +227,6 @@ func (p *process) handle(o order) {
 	}
 }
 
-// ends reports whether the signal, 0 for none, asks a process to end.
-func ends(sig syscall.Signal) bool {
-	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
-}
-
 // pass passes a signal on to the main process or its group. The rest gets TERM for the first
 // signal to end and KILL for the second, and nothing for other signals.
 func (p *process) pass(o order) {
@@ -240,7 +237,7 @@ func (p *process) pass(o order) {
 		if o.Group {
 			to = -to
 		}
-		if ends(sig) {
+		if signals.Ends(sig) {
 			if p.passed, p.had = sig, nil; o.Group {
 				p.had = p.members()
 			}
@@ -248,7 +245,7 @@ func (p *process) pass(o order) {
 		if !o.Noted {
 			_ = syscall.Kill(to, sig) // fails only if it has just ended
 		}
-	case p.phase != rest || !ends(sig):
+	case p.phase != rest || !signals.Ends(sig):
 	case p.leaveAt != 0: // sent to all at once: the main process was faster than this one
 		p.leaveAt = 0
 		p.signalRest(sig, nil)
@@ -397,7 +394,7 @@ func (p *process) endedAs(r *Result) {
 	case p.passed != 0:
 		p.phase = rest
 		p.signalRest(p.passed, p.had)
-	case ends(r.Signal): // sent by another process, or by a key to all of the group
+	case signals.Ends(r.Signal): // sent by another process, or by a key to all of the group
 		p.phase = rest
 		if !p.isKey(r.Signal) {
 			p.signalRest(r.Signal, nil)

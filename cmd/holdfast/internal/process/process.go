@@ -18,7 +18,7 @@ import (
 // background jobs, stays ignored, for the command, too.
 func Signals() (received <-chan os.Signal, stop func()) { return listen(forwarded) }
 
-// Ends reports whether the signal, nil for none, ends a wait.
+// Ends reports whether the signal, nil or 0 for none, asks a program to end.
 func Ends(sig os.Signal) bool {
 	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
