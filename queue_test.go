@@ -381,37 +381,53 @@ func TestLateAttemptLeavesNoPlace(t *testing.T) {
 
 // A waiter that has stepped aside asks with the fair place of its line, and without it again
 // when another waiter has taken it over. The first attempt arrives late, and its place is
-// cleaned up.
+// cleaned up, also if the place was dropped before the attempt was given up.
 func TestLateAttemptWithALentPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, arrive, asked := memlock.New(nil), make(chan struct{}), make(chan struct{})
-		var hangs atomic.Bool
-		f := faulty(t, store, func(c drivertest.Call) (fault drivertest.Fault) {
-			if c.Op == drivertest.Acquire && c.Refs[0].LockID == "own" && hangs.CompareAndSwap(true, false) {
-				close(asked)
-				fault.HoldRequest, fault.LoseReply = arrive, true
+	for name, dropped := range map[string]bool{"given up": false, "dropped": true} {
+		inBubble(t, name, func(t *testing.T) {
+			store, arrive, asked := memlock.New(nil), make(chan struct{}), make(chan struct{})
+			var hangs, lost atomic.Bool
+			f := faulty(t, store, func(c drivertest.Call) (fault drivertest.Fault) {
+				switch own := c.Op == drivertest.Acquire && c.Refs[0].LockID == "own"; {
+				case own && hangs.CompareAndSwap(true, false):
+					lost.Store(dropped)
+					close(asked)
+					fault.HoldRequest, fault.LoseReply = arrive, true
+				case own && lost.Load():
+					fault.LoseRequest = true
+				}
+				return fault
+			})
+			c, other := newClient(t, f, nil), newClient(t, store, nil)
+			h := tryLock(t, other, "r", &holdfast.LockOptions{LockID: "own"})
+			ctx, cancel := context.WithCancel(t.Context())
+			aside := locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
+			time.Sleep(time.Second)
+			hangs.Store(true)
+			<-asked
+			next := locking(t.Context(), c, "r", &holdfast.LockOptions{Fair: true})
+			giveUp := func() {
+				cancel()
+				<-aside
 			}
-			return fault
+			if !dropped {
+				time.Sleep(500 * time.Millisecond) // the first asks again
+				giveUp()
+			}
+			g, _ := handOver(t, h, next)
+			unlock(t, g)
+			lost.Store(false)
+			h = tryLock(t, other, "r", nil)
+			if dropped {
+				time.Sleep(4 * time.Second) // the first asks again, and is refused
+				giveUp()
+			}
+			close(arrive)
+			time.Sleep(2 * time.Second)
+			unlock(t, h)
+			unlock(t, tryLock(t, other, "r", nil))
 		})
-		c, other := newClient(t, f, nil), newClient(t, store, nil)
-		h := tryLock(t, other, "r", &holdfast.LockOptions{LockID: "own"})
-		ctx, cancel := context.WithCancel(t.Context())
-		aside := locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
-		time.Sleep(time.Second)
-		hangs.Store(true)
-		<-asked
-		next := locking(t.Context(), c, "r", &holdfast.LockOptions{Fair: true})
-		time.Sleep(500 * time.Millisecond) // the first asks again
-		cancel()
-		<-aside
-		g, _ := handOver(t, h, next)
-		unlock(t, g)
-		h = tryLock(t, other, "r", nil)
-		close(arrive)
-		time.Sleep(2 * time.Second)
-		unlock(t, h)
-		unlock(t, tryLock(t, other, "r", nil))
-	})
+	}
 }
 
 // lendingStore lets the next acquire of "own" with a place wait. Then the hold in the way goes,
@@ -470,43 +486,6 @@ func TestLentPlaceIsKept(t *testing.T) {
 			unlock(t, n.hold)
 		}
 		unlock(t, granted(t, rival))
-	})
-}
-
-// The place was dropped before the attempt that had it was given up.
-func TestLateAttemptWithADroppedPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, arrive, asked := memlock.New(nil), make(chan struct{}), make(chan struct{})
-		var hangs, lost atomic.Bool
-		f := faulty(t, store, func(c drivertest.Call) (fault drivertest.Fault) {
-			switch own := c.Op == drivertest.Acquire && c.Refs[0].LockID == "own"; {
-			case own && hangs.CompareAndSwap(true, false):
-				lost.Store(true)
-				close(asked)
-				fault.HoldRequest, fault.LoseReply = arrive, true
-			case own && lost.Load():
-				fault.LoseRequest = true
-			}
-			return fault
-		})
-		c, other := newClient(t, f, nil), newClient(t, store, nil)
-		h := tryLock(t, other, "r", &holdfast.LockOptions{LockID: "own"})
-		ctx, cancel := context.WithCancel(t.Context())
-		aside := locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
-		time.Sleep(time.Second)
-		hangs.Store(true)
-		<-asked
-		g, _ := handOver(t, h, locking(t.Context(), c, "r", &holdfast.LockOptions{Fair: true}))
-		unlock(t, g)
-		lost.Store(false)
-		h = tryLock(t, other, "r", nil)
-		time.Sleep(4 * time.Second) // the first asks again, and is refused
-		cancel()
-		<-aside
-		close(arrive)
-		time.Sleep(2 * time.Second)
-		unlock(t, h)
-		unlock(t, tryLock(t, other, "r", nil))
 	})
 }
 
