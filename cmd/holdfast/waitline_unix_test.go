@@ -72,7 +72,7 @@ func TestWaitLineInterrupted(t *testing.T) {
 // log.
 func TestNoWaitLine(t *testing.T) {
 	t.Parallel()
-	const held, waiting = `holdfast: "r" is held by ada on web1 since [^\n]+`, `holdfast: waiting for "r", held by ada on web1 for [^\n]+ left [^\n]+`
+	const held, waiting = `holdfast: "r" is held by ada on web1 for [^\n]+`, `holdfast: waiting for "r", held by ada on web1 for [^\n]+ left [^\n]+`
 	for name, c := range map[string]struct{ script, want string }{
 		"quiet":      {`holdfast run --quiet --wait 2s r -- true`, ``},
 		"no wait":    {`holdfast run -n r -- true`, held},

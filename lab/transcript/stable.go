@@ -56,6 +56,7 @@ var (
 	// On a reader's terminal, the line of a wait disappears after the wait.
 	waitLine = regexp.MustCompile(`(?m)^holdfast: waiting for .*\n`)
 	anySince = regexp.MustCompile(`\bsince [0-9]{2}:[0-9]{2}:[0-9]{2}, for [0-9a-z]+\b`)
+	anyAge   = regexp.MustCompile(`\bfor [0-9a-z.]+, [0-9a-z.]+ left(, renewed by its holder)?`)
 	// The first line of a history, and the words that identify a hold in it.
 	anyKept = regexp.MustCompile(`\bkept by \S+ since [0-9:]{8}; holds of others that are shorter than [0-9.]+m?s\b`)
 	anyRef  = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
@@ -71,6 +72,7 @@ func (m machine) stable(session string) string {
 	session = anyHash.ReplaceAllLiteralString(session, firstHash)
 	session = anyPID.ReplaceAllLiteralString(session, "pid 4711")
 	session = anySince.ReplaceAllLiteralString(session, "since 12:55:53, for 1s")
+	session = anyAge.ReplaceAllLiteralString(session, "for 1s, 29s left")
 	session = anyKept.ReplaceAllLiteralString(session, "kept by web1 since 12:55:50; holds of others that are shorter than 1s")
 	session = replaceRefs(session)
 	session = m.replaceNames(session)

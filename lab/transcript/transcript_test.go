@@ -16,7 +16,7 @@ nightly-report  ada    web1  29b79b9b5e75579a8aab237b  30s   1767225600000000  t
 other           batch  web1                            3s    1767225602000000
 holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
-holdfast: "nightly-report" is held by ada on web1 since 12:55:53, for 1s (sh, pid 4711)
+holdfast: "nightly-report" is held by ada on web1 for 1s, 29s left (sh, pid 4711)
 this lock is for user ada on host web1 only (~/.local/state/holdfast/locks.db)
 {"owner": "ada", "host": "web1", "ttlMs": 30000, "lockId": "29b79b9b5e75579a8aab237b"}
 `
@@ -32,7 +32,7 @@ other           batch   build-7                            2.9s   17900000000000
 holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
 holdfast: waiting for "nightly-report", held by root on build-7 for 4s, 28s left
-holdfast: "nightly-report" is held by root on build-7 since 01:02:03, for 4s (sh, pid 1)
+holdfast: "nightly-report" is held by root on build-7 for 4s, 28s left (sh, pid 1)
 this lock is for user root on host build-7 only (/tmp/x1/home/.local/state/holdfast/locks.db)
 {"owner": "root", "host": "build-7", "ttlMs": 29999, "lockId": "aaaaaaaaaaaaaaaaaaaaaaaa"}
 `},
@@ -42,7 +42,7 @@ nightly-report  j       a-machine-with-a-long-name  bbbbbbbbbbbbbbbbbbbbbbbb  30
 other           batch   a-machine-with-a-long-name                            3s    1900000000000001
 holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
-holdfast: "nightly-report" is held by j on a-machine-with-a-long-name since 23:59:59, for 1m0s (sh, pid 123456)
+holdfast: "nightly-report" is held by j on a-machine-with-a-long-name for 1m0s, 59.9s left, renewed by its holder (sh, pid 123456)
 this lock is for user j on host a-machine-with-a-long-name only (/tmp/y/home/.local/state/holdfast/locks.db)
 {"owner": "j", "host": "a-machine-with-a-long-name", "ttlMs": 8, "lockId": "bbbbbbbbbbbbbbbbbbbbbbbb"}
 `},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // The first and the longest pause after a request without an answer.
@@ -200,7 +202,9 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*exit.Error](context.Cause(ctx)); ok {
 		return e
 	}
+	now := time.Now()
 	held, ok := errors.AsType[*holdfast.HeldError](err)
+	refused := refusal{held, now, a.Options.Fair}
 	switch {
 	case errors.Is(err, errNoQueue):
 		return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or choose another store", a.NeedsQueue, a.Store.Name())
@@ -211,9 +215,9 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	case ok && a.quiet && !held.LimitDiffers: // another limit is a mistake
 		return &exit.Error{Status: a.ConflictExit} // which says it
 	case ok && a.once():
-		return exit.Errorf(a.ConflictExit, "%s. %s", describe(held), a.advice(held, "wait for it with --wait"))
+		return exit.Errorf(a.ConflictExit, "%s. %s", refused.refused(now), a.advice(held, "wait for it with --wait"))
 	case ok:
-		return exit.Errorf(a.ConflictExit, "%s; gave up after %v. %s", describe(held), a.wait, a.advice(held, "wait longer with --wait"))
+		return exit.Errorf(a.ConflictExit, "%s; gave up after %v. %s", refused.refused(now), a.wait, a.advice(held, "wait longer with --wait"))
 	case a.once() && ctx.Err() == nil || location.Lasting(err):
 		return a.Store.Failure(err)
 	}
@@ -228,4 +232,13 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	}
 	return exit.Errorf(exit.Store, "the store %s could not be used: %s; gave up after %v. Fix this if it does not pass by itself, %s",
 		a.Store.Name(), output.Reason(a.silent), after, advice)
+}
+
+// advice says what to do about a hold that is in the way. --wait of the text may follow.
+func (a *acquirer) advice(e *holdfast.HeldError, wait string) string {
+	if e.RetryAfter != holdfast.Forever {
+		return "Try again later, or " + wait
+	}
+	of := a.Store.Flag() + " " + words.Argument(e.Resource)
+	return fmt.Sprintf("It has no end: holdfast explain%s says whether its holder lives, holdfast unlock --force%s ends it", of, of)
 }

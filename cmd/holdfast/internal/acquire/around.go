@@ -2,6 +2,7 @@ package acquire
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
@@ -67,6 +68,8 @@ func (a *acquirer) apart(ctx context.Context, resource string) error {
 
 // inside returns the exit for what would wait for its own caller, which has that hold.
 func inside(s holdfast.Status) error {
-	return exit.Usagef("this is inside a run that holds %q already, the one%s; name another resource, or leave out one of the two",
-		s.Resource, holders(&holdfast.HeldError{Holders: []holdfast.Status{s}}))
+	now := time.Now()
+	r := refusal{HeldError: &holdfast.HeldError{Holders: []holdfast.Status{s}}, at: now}
+	return exit.Usagef("this is inside a run that holds %q already, the one by %s; name another resource, or leave out one of the two",
+		s.Resource, r.holder(now))
 }

@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
@@ -19,6 +22,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Request has the resources, the store, and how long to wait.
@@ -179,4 +184,21 @@ func (r *Request) SayReach() {
 		host = "this one"
 	}
 	r.Inform("this lock is for user %s on host %s only (%s)", name, host, r.Store.File)
+}
+
+// shown returns the text of a flag that is for people alone, as a store takes it: what is no UTF-8
+// is escaped, and what is too long is cut.
+func (r *Request) shown(flag *pflag.Flag) string {
+	text := flag.Value.String()
+	fits := text
+	if !utf8.ValidString(fits) {
+		fits = words.Printable(fits)
+	}
+	if len(fits) > driver.MaxName {
+		fits = strings.ToValidUTF8(fits[:driver.MaxName], "")
+	}
+	if fits != text {
+		r.Inform("%s is longer than %d bytes or no UTF-8: the lock has it as %s", env.Given(flag), driver.MaxName, quote.Short(fits))
+	}
+	return fits
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
@@ -37,13 +36,6 @@ type waitLine struct {
 	waiting atomic.Bool // a drawing waits for the terminal
 	drawn   bool        // of drawNow alone
 	advised bool        // of live alone
-}
-
-// refusal is a store's refusal of an acquire, with its time.
-type refusal struct {
-	*holdfast.HeldError
-	at   time.Time
-	fair bool // the acquirer is
 }
 
 // The times of the lines in a log. A wait that is over before the first needs none.
@@ -138,7 +130,7 @@ func (w *waitLine) log() {
 		case <-time.After(pause):
 		}
 		if last := w.last.Load(); last != nil {
-			output.SayEvent("waiting", []slog.Attr{slog.String("resource", last.Resource)}, "%s", last.text(time.Now()))
+			output.SayEvent("waiting", []slog.Attr{slog.String("resource", last.Resource)}, "%s", last.waiting(time.Now()))
 			w.advise()
 		}
 	}
@@ -178,7 +170,7 @@ func (w *waitLine) drawNow() {
 	w.drawn = last != nil
 	text := ""
 	if last != nil {
-		text = fit("holdfast: "+last.text(time.Now()), w.columns())
+		text = fit("holdfast: "+last.waiting(time.Now()), w.columns())
 	}
 	fmt.Fprint(w.terminal, "\r", text, eraseLine)
 }
@@ -200,100 +192,4 @@ func fit(text string, columns int) string {
 		return ""
 	}
 	return displaywidth.TruncateString(words.Printable(secret.Redact(text)), columns-reserve, tail)
-}
-
-// text returns the position in the queue, the holder of the lock, for how long by now, how
-// much time is left and why. The most important comes first, because the end may be cut off.
-func (r *refusal) text(now time.Time) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "waiting for %q%s", r.Resource, r.position())
-	if len(r.Holders) == 0 {
-		if len(r.Ahead) > 0 {
-			b.WriteString(", free for " + output.Waiter(r.Ahead[0]))
-		}
-		return b.String()
-	}
-	h := firstHolder(r.HeldError)
-	kept, rest := ", held by ", r.rest(h, now)
-	switch {
-	case strings.HasPrefix(rest, gone):
-		kept = ", was held by "
-	case r.OnlyAhead():
-		kept = ", first in line " + output.Waiter(r.Ahead[0]) + ", shared by "
-	}
-	b.WriteString(kept + output.Holder(h) + more(len(r.Holders)-1))
-	if r.BySelf { // as the store reports it, so that a caller who waits for its own hold notices
-		b.WriteString(" with the same lock ID,")
-	}
-	switch age := h.Age(); {
-	case age != driver.Unknown: // shorter than a date, and by one clock
-		b.WriteString(" for " + output.Left((age + now.Sub(r.at)).Truncate(time.Second)))
-	case !h.Created.IsZero():
-		b.WriteString(" " + output.Since(h.Created, age))
-	}
-	b.WriteString(", " + rest)
-	if h.Comment != "" {
-		fmt.Fprintf(&b, " (%s)", h.Comment)
-	}
-	return b.String()
-}
-
-// position returns where in the queue the acquirer is. Only a fair one has a position:
-// others may overtake, and be overtaken.
-func (r *refusal) position() string {
-	switch ahead, exact := before(r.HeldError); {
-	case r.Position == driver.NoPlace && r.Waiters >= driver.MaxPlaces: // it has no place among them
-		return fmt.Sprintf(", beside %d", r.Waiters)
-	case r.fair && r.Position != driver.NoPlace:
-		return fmt.Sprintf(", position %d of %d", r.Position+1, r.Waiters)
-	case !exact:
-		return fmt.Sprintf(", behind %d or more", ahead)
-	case ahead > 0:
-		return fmt.Sprintf(", behind %d", ahead)
-	case r.Position == driver.NoPlace && r.Waiters > 0:
-		return fmt.Sprintf(", beside %d", r.Waiters)
-	case r.Waiters > 1:
-		return fmt.Sprintf(", beside %d", r.Waiters-1)
-	}
-	return ""
-}
-
-// gone begins the rest of a hold with which its holder is done.
-const gone = "ended, "
-
-// rest returns how much time the hold has left.
-func (r *refusal) rest(h holdfast.Status, now time.Time) string {
-	passed := now.Sub(r.at)
-	if h.Left != driver.Unknown && h.Left <= passed && h.TakeoverDelay > 0 && !h.Released &&
-		r.RetryAfter != holdfast.Forever && r.RetryAfter > passed {
-		return gone + "to be taken over in " + output.Left((r.RetryAfter - passed).Truncate(time.Second))
-	}
-	rest := h.Left
-	if rest != driver.Unknown && rest != holdfast.Forever {
-		rest = max(rest-passed, 0).Truncate(time.Second)
-	}
-	if h.Released {
-		return gone + "kept for " + output.Left(rest) + " by --at-least"
-	}
-	text := output.Left(rest) + " left"
-	if rest == holdfast.Forever {
-		text = "without an end"
-	}
-	if renewed(h) {
-		text += ", renewed by its holder"
-	}
-	return text
-}
-
-// endlessGrace is how long after its grant a hold gets to be one without an end, even in a
-// store that is slow: by a first renewal, which says nothing of its holder.
-const endlessGrace = 10 * time.Second
-
-// renewed reports whether the holder has renewed the hold since it got it.
-func renewed(h holdfast.Status) bool {
-	began := h.Created
-	if h.Left == holdfast.Forever {
-		began = began.Add(endlessGrace)
-	}
-	return !h.Renewed.IsZero() && h.Renewed.After(began)
 }

@@ -6,103 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 )
-
-func TestWaitLineText(t *testing.T) {
-	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.Local)
-	store := now.Add(time.Hour) // the store's clock when it refused
-	ada := holdfast.Status{LockID: "id", Left: 30 * time.Second, Created: store.Add(-time.Minute), Seen: store}
-	ada.Owner, ada.Host, ada.Comment = "ada", "web1", "nightly"
-	with := func(change func(*holdfast.HeldError)) refusal {
-		e := holdfast.HeldError{Resource: "r", Holders: []holdfast.Status{ada}, RetryAfter: ada.Left}
-		change(&e)
-		return refusal{&e, now.Add(-1500 * time.Millisecond), false}
-	}
-	const begin = `waiting for "r", held by ada on web1`
-	for want, r := range map[string]refusal{
-		`waiting for "r"`:                       with(func(e *holdfast.HeldError) { e.Holders = nil }),
-		begin + ` for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.Position = driver.NoPlace }),
-		`waiting for "r", behind 1, free for bob on web2`: with(func(e *holdfast.HeldError) {
-			e.Holders, e.Position, e.Waiters, e.Ahead = nil, driver.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
-		}),
-		`waiting for "r", behind 1, first in line bob on web2, shared by ada on web1 for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
-			e.RetryAfter, e.Position, e.Waiters, e.Ahead = 0, driver.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
-		}),
-		begin + ` with the same lock ID, for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.BySelf = true }),
-		begin + ` and 2 more for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders = append(e.Holders, ada, ada)
-		}),
-		begin + ` for 48h0m1s, 28s left`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Created, e.Holders[0].Comment = store.Add(-48*time.Hour), ""
-		}),
-		begin + ` since 2026-11-21 15:59 by another clock, 28s left (nightly)`: with(func(e *holdfast.HeldError) { // a program without Holdfast
-			e.Holders[0].Seen = time.Time{}
-		}),
-		`waiting for "r", held by lock ID id, ? left`: with(func(e *holdfast.HeldError) {
-			e.Holders[0] = holdfast.Status{LockID: "id", Left: driver.Unknown}
-		}),
-		begin + ` for 1m1s, 28s left, renewed by its holder (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Renewed = store
-		}),
-		begin + ` for 1m1s, without an end (nightly)`: with(func(e *holdfast.HeldError) { // as lock makes it
-			e.Holders[0].Left, e.RetryAfter = holdfast.Forever, holdfast.Forever
-			e.Holders[0].Renewed = e.Holders[0].Created.Add(time.Second)
-		}),
-		begin + ` for 1m1s, without an end, renewed by its holder (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Left, e.RetryAfter = holdfast.Forever, holdfast.Forever
-			e.Holders[0].Renewed = store.Add(-30 * time.Second)
-		}),
-		begin + ` for 2m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { // as some stores note the grant
-			e.Holders[0].Created = store.Add(-2 * time.Minute)
-			e.Holders[0].Renewed = e.Holders[0].Created
-		}),
-		begin + ` for 1m1s, 0s left (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Left = time.Second
-		}),
-		`waiting for "r", was held by ada on web1 for 1m1s, ended, kept for 28s by --at-least (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Released = true
-		}),
-		`waiting for "r", was held by ada on web1 for 1m1s, ended, to be taken over in 1m18s (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Left, e.Holders[0].TakeoverDelay, e.RetryAfter = 0, time.Minute, 80*time.Second
-		}),
-		begin + ` for 1m1s, 8s left (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Left, e.Holders[0].TakeoverDelay, e.RetryAfter = 10*time.Second, time.Minute, 80*time.Second
-		}),
-	} {
-		if got := r.text(now); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
-	}
-}
-
-// A fair acquirer has a position. Others are told how many are ahead, as far as that is
-// known, or how many wait as they do.
-func TestWaitLinePosition(t *testing.T) {
-	for _, c := range []struct {
-		fair                     bool
-		position, waiters, ahead int
-		want                     string
-	}{
-		{true, 0, 1, 0, ", position 1 of 1"},
-		{true, 7, 9, 4, ", position 8 of 9"},
-		{true, driver.NoPlace, 64, 4, ", beside 64"},
-		{false, driver.NoPlace, 63, 4, ", behind 4 or more"},
-		{true, driver.NoPlace, 1, 1, ", behind 1"},
-		{false, 0, 1, 0, ""},
-		{false, 0, 3, 0, ", beside 2"},
-		{false, 2, 3, 2, ", behind 2"},
-		{false, 6, 9, 4, ", behind 6"},
-		{false, driver.NoPlace, 0, 0, ""},
-		{false, driver.NoPlace, 2, 0, ", beside 2"},
-		{false, driver.NoPlace, 5, 3, ", behind 3"},
-	} {
-		e := holdfast.HeldError{Position: c.position, Waiters: c.waiters, Ahead: make([]holdfast.Place, c.ahead)}
-		if got := (&refusal{HeldError: &e, fair: c.fair}).position(); got != c.want {
-			t.Errorf("%+v: got %q", c, got)
-		}
-	}
-}
 
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
@@ -138,7 +42,7 @@ func TestWaitLinesInLog(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 	const line = "holdfast: waiting for \"r\", position 1 of "
-	if got, want := printed(), line+"3\n"+line+"4\n"+line+"5\n"; got != want {
+	if got, want := printed(), line+"3, held\n"+line+"4, held\n"+line+"5, held\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
