@@ -18,7 +18,8 @@ import (
 //
 //	the home folder          ~
 //	the user and the host    ada, web1: in "USER on HOST", after "user" and
-//	                         "host", in the columns and fields of status
+//	                         "host", in the columns and fields of status; scripts
+//	                         may name ann and bob as owners
 //	lock IDs and hold IDs    24 hex digits, the same for the same ID
 //	tokens                   16 digits, in the same order
 //	times left               the whole TTL, 3s or 30s: a transcript is quick
@@ -57,6 +58,7 @@ var (
 	waitLine = regexp.MustCompile(`(?m)^holdfast: waiting for .*\n`)
 	anySince = regexp.MustCompile(`\bsince [0-9]{2}:[0-9]{2}:[0-9]{2}, for [0-9a-z]+\b`)
 	anyAge   = regexp.MustCompile(`\bfor [0-9a-z.]+, [0-9a-z.]+ left(, renewed by its holder)?`)
+	anyEnd   = regexp.MustCompile(`\bends in [0-9.]+s\b`)
 	// The first line of a history, and the words that identify a hold in it.
 	anyKept = regexp.MustCompile(`\bkept by \S+ since [0-9:]{8}; holds of others that are shorter than [0-9.]+m?s\b`)
 	anyRef  = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
@@ -73,6 +75,7 @@ func (m machine) stable(session string) string {
 	session = anyPID.ReplaceAllLiteralString(session, "pid 4711")
 	session = anySince.ReplaceAllLiteralString(session, "since 12:55:53, for 1s")
 	session = anyAge.ReplaceAllLiteralString(session, "for 1s, 29s left")
+	session = anyEnd.ReplaceAllLiteralString(session, "ends in 30s")
 	session = anyKept.ReplaceAllLiteralString(session, "kept by web1 since 12:55:50; holds of others that are shorter than 1s")
 	session = replaceRefs(session)
 	session = m.replaceNames(session)
@@ -111,6 +114,8 @@ func replaceTokens(text string) string {
 func (m machine) replaceNames(text string) string {
 	for from, to := range map[string]string{
 		m.user + " on " + m.host:                stableUser + " on " + stableHost,
+		"ann on " + m.host:                      "ann on " + stableHost,
+		"bob on " + m.host:                      "bob on " + stableHost,
 		"user " + m.user + " on host " + m.host: "user " + stableUser + " on host " + stableHost,
 	} {
 		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(from)+`\b`).ReplaceAllLiteralString(text, to)
@@ -139,7 +144,7 @@ func (m machine) cell(column, value string) string {
 		return stableUser
 	case column == "HOST" && value == m.host:
 		return stableHost
-	case column == "LEFT":
+	case column == "LEFT" && value != "-":
 		return wholeTTL(value)
 	case column == "TIME":
 		return "12:55:53"

@@ -59,7 +59,7 @@ func cut(line string, head [][]int) []string {
 		if i+1 < len(head) {
 			to = min(head[i+1][0], len(runes))
 		}
-		cells[i] = strings.TrimSpace(string(runes[from:to]))
+		cells[i] = strings.TrimRight(string(runes[from:to]), " ") // waiters are indented
 	}
 	return cells
 }

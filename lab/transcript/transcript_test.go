@@ -14,7 +14,9 @@ func TestStable(t *testing.T) {
 RESOURCE        OWNER  HOST  LOCK ID                   LEFT  TOKEN             COMMENT
 nightly-report  ada    web1  29b79b9b5e75579a8aab237b  30s   1767225600000000  the report of root
 other           batch  web1                            3s    1767225602000000
+  1. other      bob    web1                            -     -
 holdfast: released by force: 1 of 2
+"nightly-report" is held by bob on web1. It ends in 30s
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by ada on web1 for 1s, 29s left (sh, pid 4711)
 this lock is for user ada on host web1 only (~/.local/state/holdfast/locks.db)
@@ -29,7 +31,9 @@ this lock is for user ada on host web1 only (~/.local/state/holdfast/locks.db)
 RESOURCE        OWNER   HOST     LOCK ID                   LEFT   TOKEN             COMMENT
 nightly-report  root    build-7  aaaaaaaaaaaaaaaaaaaaaaaa  29.9s  1790000000000000  the report of root
 other           batch   build-7                            2.9s   1790000000000001
+  1. other      bob     build-7                            -      -
 holdfast: released by force: 1 of 2
+"nightly-report" is held by bob on build-7. It ends in 28s
 second$ holdfast run nightly-report -- true
 holdfast: waiting for "nightly-report", held by root on build-7 for 4s, 28s left
 holdfast: "nightly-report" is held by root on build-7 for 4s, 28s left (sh, pid 1)
@@ -40,7 +44,9 @@ this lock is for user root on host build-7 only (/tmp/x1/home/.local/state/holdf
 RESOURCE        OWNER   HOST                        LOCK ID                   LEFT  TOKEN             COMMENT
 nightly-report  j       a-machine-with-a-long-name  bbbbbbbbbbbbbbbbbbbbbbbb  30s   1800000000000000  the report of root
 other           batch   a-machine-with-a-long-name                            3s    1900000000000001
+  1. other      bob     a-machine-with-a-long-name                            -     -
 holdfast: released by force: 1 of 2
+"nightly-report" is held by bob on a-machine-with-a-long-name. It ends in 2.5s
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by j on a-machine-with-a-long-name for 1m0s, 59.9s left, renewed by its holder (sh, pid 123456)
 this lock is for user j on host a-machine-with-a-long-name only (/tmp/y/home/.local/state/holdfast/locks.db)
