@@ -31,7 +31,12 @@ sweep removes it when it is a day old.
 
 RESULT is ok; note, for something to know; warn, for something that the store
 cannot be used for as it is; or fail. The exit status is 69 if something failed,
-otherwise 0.`,
+otherwise 0. If check is killed, its locks end with their TTL, but one without
+an end needs unlock --force.
+
+--json prints store, fit, findings (check, result, text), traits and figures:
+acquireAndRelease, renewal and handOver (count, p50Ms, p90Ms, p99Ms, maxMs),
+clockAheadMs, clockUncertaintyMs and shortestTtlMs.`,
 		Example: `  holdfast check
   holdfast check --store sqlite:///var/lib/jobs/locks.db
   holdfast check --json | jq .figures.shortestTtlMs`,

@@ -29,7 +29,8 @@ it renews the lock, and ends the command if the lock is lost.
 Locks with the same lock ID are released and renewed together. A lock ID has one
 hold of a resource, also in shared mode: a second lock with it waits, without a
 place in the queue, until the first has ended. Beside --ttl forever that is
-without end. The exit status is
+without end. --json prints resource, lockId, holdId, mode, token and ttlMs (-1
+without an end). The exit status is
 
   0   the resource is locked
   1   the lock ID could not be printed; the lock was released again

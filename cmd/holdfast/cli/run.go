@@ -25,7 +25,12 @@ or
 ` + exit.HelpOfRun() + `
 If several resources are named, it acquires all of them or none. The command
 gets stdin, stdout and stderr as they are, and in its environment
-HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
+HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.
+
+With --json-log each line on stderr is an object with time, msg and event, which
+is waiting, no-answer, acquired (with waitedMs), wanted, lost, note or, at the
+end, error (with status). If it is about one lock that is held, resource, lockId
+and token name it.`,
 		Example: `  holdfast run nightly-report -- ./report.sh
   holdfast run -n backup -- ./backup.sh              # or exit with 75 at once
   holdfast run --shared --limit 3 crawl -- ./crawl   # three at a time

@@ -24,7 +24,17 @@ position. With a RESOURCE the exit status is 0 if it is held and 1 if it is
 free.
 
 With --watch it looks again and again, until it is interrupted: on a terminal
-it redraws the table, elsewhere it prints the table again when it has changed.`,
+it redraws the table, elsewhere it prints the table again when it has changed.
+Renewals are no change.
+
+--json, also of unlock and renew, prints an array of holds: resource, lockId,
+holdId, mode, limit, owner, host, comment, token, ttlMs (-1: no end), createdAt,
+renewedAt, ageMs, renewedAgoMs, takeoverDelayMs, released and state, which is
+held, no-end, released (--at-least), takeover-delay or expired. With a queue in
+the store each hold has waiters: position (null without --fair), lockId, mode,
+limit, owner, host, fair, since, ageMs, asked, askedAgoMs and leftMs. What is
+unknown is null. A free resource with waiters has only resource, holdId (null)
+and waiters. Dates are of the store's clock.`,
 		Example: `  holdfast status
   holdfast status backup >/dev/null && echo "still running"
   holdfast status --owner ada --created-before 12h
