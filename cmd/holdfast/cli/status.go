@@ -20,8 +20,8 @@ func newStatus() *cobra.Command {
 unless its holder renews it. Below the holds of a resource are those that wait
 for it, in the order of the store's queue: who waits for a second gets a place
 there, and with --fair at once. Those that wait with --fair have a number, their
-position. With a RESOURCE the exit status is 0 if it is held and 1 if it is
-free.
+position. With a RESOURCE the exit status is 0 if it is held, or with filters if
+one of its holds matches, and 1 otherwise.
 
 With --watch it looks again and again, until it is interrupted: on a terminal
 it redraws the table, elsewhere it prints the table again when it has changed.
