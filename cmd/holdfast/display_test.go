@@ -201,10 +201,10 @@ func (c *display) quits(status int) {
 	c.restored()
 }
 
-// quit types the key that quits.
+// quit types the key that interrupts.
 func (c *display) quit() {
 	c.t.Helper()
-	c.send("q")
+	c.send("\x03")
 	c.quits(0)
 }
 
@@ -215,19 +215,5 @@ func (c *display) restored() {
 	check(c.t, err)
 	if !reflect.DeepEqual(after, c.before) {
 		c.t.Errorf("the terminal's modes were %+v, and are %+v", c.before, after)
-	}
-	// Of each pair the second must be the last that was written.
-	for on, off := range map[string]string{
-		"\x1b[?1049h": "\x1b[?1049l", // the other screen
-		"\x1b[?25l":   "\x1b[?25h",   // the cursor
-		"\x1b[?7l":    "\x1b[?7h",    // no line breaks
-		"\x1b[?1h":    "\x1b[?1l",    // keys
-	} {
-		c.await("to take back "+on[1:], func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			text := c.read.String()
-			return strings.LastIndex(text, off) > strings.LastIndex(text, on)
-		})
 	}
 }

@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/bsm/redislock v0.9.4
-	github.com/creack/pty v1.1.24
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/holdfast-go/holdfast/lab v0.0.0

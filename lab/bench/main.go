@@ -55,7 +55,6 @@ var measures = []measure{
 	{"idle", measureIdle},
 	{"waiter-memory", measureWaiterMemory},
 	{"file-size", measureFileSize},
-	{"top", measureTop},
 }
 
 // serveMeasures measure the server. They have a result file of their own, because they take as

@@ -35,7 +35,6 @@ const limit = 150 << 10
 // pictures are the recordings, by the name of the file.
 var pictures = map[string]func(*terminal) error{
 	"run": recordRun,
-	"top": recordTop,
 }
 
 func main() {

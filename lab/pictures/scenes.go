@@ -55,34 +55,3 @@ func recordRun(t *terminal) error {
 		pause(300*time.Millisecond),
 	)
 }
-
-// recordTop shows top with locks of jobs in the background.
-func recordTop(t *terminal) error {
-	job := func(seconds, host string, args ...string) func() error {
-		return func() error {
-			return t.background(host, append(append([]string{"run"}, args...), "--", "sleep", seconds)...)
-		}
-	}
-	return steps(
-		job("300", "web1", "deploy", "--comment", "version 42"),
-		job("300", "db1", "backup", "--owner", "cron", "--comment", "every night"),
-		job("9", "web2", "index", "--owner", "bob", "--ttl", "10s", "--comment", "rebuild"),
-		pause(400*time.Millisecond),
-		job("300", "web2", "deploy", "--owner", "bob", "--fair", "--comment", "version 43"),
-		pause(300*time.Millisecond),
-		job("300", "web3", "deploy", "--owner", "cy", "--fair", "--comment", "version 44"),
-		pause(1500*time.Millisecond),
-		t.types("holdfast top"),
-		t.shows(`RESOURCE`),
-		pause(1500*time.Millisecond),
-		t.presses(down),
-		pause(900*time.Millisecond),
-		t.presses(down),
-		pause(2500*time.Millisecond),
-		t.presses("/"),
-		t.types("backup"),
-		pause(2*time.Second),
-		t.presses(escape),
-		pause(2*time.Second),
-	)
-}

@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -51,7 +50,6 @@ type terminal struct {
 	folder string // HOME of the shells
 	env    []string
 	cmd    *exec.Cmd
-	jobs   []*exec.Cmd // programs in the background
 	master *os.File
 	read   chan struct{} // closed when all was read
 
@@ -154,10 +152,6 @@ func (t *terminal) close() error {
 	_ = t.cmd.Process.Kill() // a session without a terminal ends
 	<-t.read
 	_ = t.cmd.Wait() // it was killed
-	for _, job := range t.jobs {
-		_ = job.Process.Signal(syscall.SIGTERM) // unless it has ended
-		_ = job.Wait()
-	}
 	t.events = t.events[:recorded]
 	return t.master.Close()
 }
@@ -186,13 +180,6 @@ func (t *terminal) on(host string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// background starts holdfast without a terminal, until the recording ends.
-func (t *terminal) background(host string, args ...string) error {
-	cmd := t.on(host, append([]string{"holdfast"}, args...)...)
-	t.jobs = append(t.jobs, cmd)
-	return cmd.Start()
-}
-
 // script writes a command for the shells.
 func (t *terminal) script(name, text string) error {
 	return os.WriteFile(filepath.Join(t.folder, name), []byte(text), 0o755)
@@ -201,8 +188,6 @@ func (t *terminal) script(name, text string) error {
 // The keys that scenes press.
 const (
 	enter       = "\r"
-	escape      = "\x1b"
-	down        = "\x1b[B"
 	firstPane   = "\x1bOP" // F1
 	secondPane  = "\x1bOQ" // F2
 	splitWindow = "\x1bOR" // F3

@@ -20,10 +20,8 @@
 //	guard      the process that ends the command when its time is up
 //	terminal   handing the terminal to the command, as a shell does
 //	statuscmd  showing the holds, once or again and again (status)
-//	top        the same on the whole terminal (top)
 //	historycmd showing what became of holds (history)
 //	explain    saying why somebody waits
-//	screen     drawing on the whole terminal
 //	fitness    checking whether a store is fit to lock on
 //	measure    timing a store
 //	serve      running the server: its listeners, signals, start and end

@@ -87,7 +87,7 @@ time: on this machine without any set-up, or on all machines that share a store.
 		return cmd.Help()
 	}
 	root.AddCommand(newRun(), newHeld(), newLock(), newUnlock(), newRenew(),
-		newStatus(), newTop(), newExplain(), newHistory(), newSweep(), newCheck(), newBench(), newServe(), newToken(), newStores(), newSchema(), newVersion())
+		newStatus(), newExplain(), newHistory(), newSweep(), newCheck(), newBench(), newServe(), newToken(), newStores(), newSchema(), newVersion())
 	root.AddGroup(&cobra.Group{ID: additional})
 	help := newHelp()
 	root.SetHelpCommand(help)
@@ -107,7 +107,11 @@ time: on this machine without any set-up, or on all machines that share a store.
 // noCommand returns the error for a command that does not exist.
 func noCommand(root *cobra.Command, name string) error {
 	advice := "holdfast --help lists them"
-	if near := root.SuggestionsFor(name); len(near) > 0 {
+	near := root.SuggestionsFor(name)
+	if name == "top" || name == "watch" {
+		near = []string{"status --watch"}
+	}
+	if len(near) > 0 {
 		advice = fmt.Sprintf("did you mean %s? %s", strings.Join(near, " or "), advice)
 	}
 	return exit.Usagef("there is no command %s; %s", quote.Short(name), advice)

@@ -9,13 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/clipperhouse/displaywidth"
-	"golang.org/x/term"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
-	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // waitLine names the holder of the lock while this program waits for it. On a terminal it is one
@@ -148,9 +143,6 @@ func (w *waitLine) advise() {
 	w.last.CompareAndSwap(nil, last)
 }
 
-// eraseLine erases from the cursor to the end of the line.
-const eraseLine = "\x1b[K"
-
 // draw draws the line, in its turn among the lines of package output. What the line shows
 // is read only then, so one drawing that waits is enough.
 func (w *waitLine) draw() {
@@ -164,32 +156,14 @@ func (w *waitLine) draw() {
 func (w *waitLine) drawNow() {
 	w.waiting.Store(false)
 	last := w.last.Load()
-	if last == nil && !w.drawn || !mayDraw(w.terminal) {
+	if last == nil && !w.drawn || !output.MayDraw(w.terminal) {
 		return
 	}
 	w.drawn = last != nil
 	text := ""
 	if last != nil {
-		text = fit("holdfast: "+last.waiting(time.Now()), w.columns())
+		columns, _ := output.Size(w.terminal)
+		text = output.Fit("holdfast: "+last.waiting(time.Now()), columns)
 	}
-	fmt.Fprint(w.terminal, "\r", text, eraseLine)
-}
-
-func (w *waitLine) columns() int {
-	columns, _, err := term.GetSize(int(w.terminal.Fd()))
-	if err != nil || columns < 1 {
-		return 80
-	}
-	return columns
-}
-
-// fit makes the text fit on one line of a terminal with that many columns. The last
-// columns stay free: for the ^C that the terminal adds, and because some terminals
-// wrap after the last one.
-func fit(text string, columns int) string {
-	const reserve, tail = 3, "..."
-	if columns < reserve+len(tail) {
-		return ""
-	}
-	return displaywidth.TruncateString(words.Printable(secret.Redact(text)), columns-reserve, tail)
+	fmt.Fprint(w.terminal, "\r", text, output.EraseLine)
 }

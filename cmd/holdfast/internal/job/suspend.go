@@ -4,8 +4,7 @@ package job
 // ways in: the key stops the command's group if that is in the foreground, which
 // the guard reports (follow), or else run's group (stop). Both end in suspend,
 // where run itself stops. The shell continues run with CONT (continued), and the
-// command goes on when the store has confirmed the lock (resumed). The key in
-// holdfast top and status --watch is handled by package screen.
+// command goes on when the store has confirmed the lock (resumed).
 
 import (
 	"errors"

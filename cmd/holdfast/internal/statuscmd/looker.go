@@ -4,11 +4,8 @@ package statuscmd
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sort"
 	"time"
@@ -17,13 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/server"
 )
-
-// patient is how long one look at a store may take. Then the display says that there
-// is no answer.
-const patient = 30 * time.Second
 
 // Looker lists the holds of a store again and again. It keeps its client for as long
 // as that gets answers. A Looker is for one goroutine.
@@ -49,7 +41,6 @@ func (l *Looker) Look(ctx context.Context, f holdfast.Filter) Sight {
 		l.Close()
 		s.Holds, s.Queues, s.Err = nil, nil, err
 	}
-	s.Took = time.Since(s.Begun)
 	return s
 }
 
@@ -111,95 +102,8 @@ func (l *Looker) Close() {
 
 // Sight is what one look at a store showed.
 type Sight struct {
-	Holds   []holdfast.Status // nil with an error
-	Queues  output.Queues     // of the resources that the filter's name chooses; nil if the store keeps none
-	Err     error
-	Lasting bool          // this first look failed in a way that no later one mends
-	Begun   time.Time     // when the store was asked
-	Pause   time.Duration // until the next look
-	Took    time.Duration
-	Panic   any // of the goroutine that looks, with its stack
-}
-
-// Rhythm is the times at which to look.
-type Rhythm struct {
-	Interval time.Duration
-	// Sparing makes the intervals longer, up to half a minute, so that looking takes
-	// at most a fiftieth of the time.
-	Sparing bool
-	// Now asks for a look at once.
-	Now <-chan struct{}
-}
-
-// Watch looks until ctx has ended, then closes the Looker and the channel.
-func (l *Looker) Watch(ctx context.Context, filter func() holdfast.Filter, r Rhythm) <-chan Sight {
-	sights := make(chan Sight)
-	go func() {
-		defer close(sights)
-		defer l.Close()
-		defer func() {
-			if p := recover(); p != nil { // passed on to the goroutine that has to restore the terminal
-				select {
-				case sights <- Sight{Panic: fmt.Sprintf("%v\n\n%s", p, debug.Stack())}:
-				case <-ctx.Done():
-				}
-			}
-		}()
-		var before time.Duration // what the last look with an answer took
-		for first := true; ; first = false {
-			looking, cancel := context.WithTimeout(ctx, patient)
-			s := l.Look(looking, filter())
-			cancel()
-			s.Lasting = first && location.Lasting(s.Err)
-			s.Pause = r.Interval
-			if s.Err == nil {
-				if r.Sparing && before > 0 {
-					// A single slow look does not count.
-					s.Pause = max(s.Pause, min(50*min(before, s.Took), 30*time.Second))
-				}
-				before = s.Took
-			}
-			select {
-			case sights <- s:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case <-time.After(s.Pause):
-			case <-r.Now:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return sights
-}
-
-// NoAnswer returns the line that shows an error.
-func NoAnswer(err error) string {
-	return "no answer, trying again: " + output.Reason(cmp.Or(errors.Unwrap(err), err))
-}
-
-// UntilInterrupted returns a context that ends with the first signal that is to end
-// the program. A second signal then kills the program.
-func UntilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := process.UntilEnded(parent)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}
-
-// Drain waits for the end of a cancelled Watch, but no longer than a second: a store
-// may not return.
-func Drain(sights <-chan Sight) {
-	soon := time.After(time.Second)
-	for {
-		select {
-		case _, ok := <-sights:
-			if !ok {
-				return
-			}
-		case <-soon:
-			return
-		}
-	}
+	Holds  []holdfast.Status // nil with an error
+	Queues output.Queues     // of the resources that the filter's name chooses; nil if the store keeps none
+	Err    error
+	Begun  time.Time // when the store was asked
 }

@@ -1,81 +1,120 @@
 package statuscmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/gdamore/tcell/v3"
-
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
+// patient is how long one look at a store may take. Then the display says that there
+// is no answer.
+const patient = 30 * time.Second
+
 // Watch shows the holds until it is interrupted, which is not an error.
 func (v *View) Watch(ctx context.Context, interval time.Duration) error {
-	ctx, stop := UntilInterrupted(ctx)
-	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.aged}
-	sights := l.Watch(ctx, v.Filter.dated, Rhythm{Interval: interval})
-	defer Drain(sights)
+	ctx, stop := process.UntilEnded(ctx)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal kills
+	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.aged}
+	defer l.Close()
+	show := v.follow()
+	var redraw <-chan os.Signal
 	if !v.JSON && output.IsTerminal(os.Stdout) {
-		return screen.Use(func(s tcell.Screen) error { return v.redraw(ctx, s, sights) })
+		show = v.redraw()
+		var stop func()
+		redraw, stop = process.Notices()
+		defer stop()
 	}
-	return v.follow(sights)
+	for first := true; ; first = false {
+		looking, cancel := context.WithTimeout(ctx, patient)
+		s := l.Look(looking, v.Filter.dated())
+		cancel()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if first && location.Lasting(s.Err) {
+			return v.Where.Failure(s.Err)
+		}
+		s.Queues = v.shown(s.Holds, s.Queues)
+		for next := time.After(interval); next != nil; {
+			if err := show(s); err != nil {
+				return exit.Printed(err)
+			}
+			select {
+			case <-next:
+				next = nil
+			case <-redraw:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
 }
 
-// follow prints the holds whenever they have changed, into a pipe or a file.
-func (v *View) follow(sights <-chan Sight) error {
+// follow returns a function that prints the holds if they have changed, into a pipe or a file.
+func (v *View) follow() func(Sight) error {
 	var shown []mark
 	said := "" // the last line about a store that does not answer
 	printedOnce := false
-	for s := range sights {
-		if s.Panic != nil {
-			panic(s.Panic)
-		}
+	return func(s Sight) error {
 		if s.Err != nil {
-			if s.Lasting {
-				return v.Where.Failure(s.Err)
-			}
-			if text := NoAnswer(s.Err); text != said {
+			if text := noAnswer(s.Err); text != said {
 				output.Say("%s: %s", v.Where.Name(), text)
 				said = text
 			}
-			continue
+			return nil
 		}
 		if said != "" {
 			output.Say("%s: answers again", v.Where.Name())
 			said = ""
 		}
-		s.Queues = v.shown(s.Holds, s.Queues)
 		now := marks(s.Holds, s.Queues)
 		if printedOnce && slices.Equal(now, shown) {
-			continue
-		}
-		if err := v.print(os.Stdout, s); err != nil {
-			return exit.Printed(err)
+			return nil
 		}
 		shown, printedOnce = now, true
+		if v.JSON {
+			return output.HoldsJSONLine(os.Stdout, s.Holds, s.Queues)
+		}
+		_, err := fmt.Printf("%s\n%s\n\n", v.title(s), strings.Join(v.table(s), "\n"))
+		return err
 	}
-	return nil
 }
 
-// print prints a sight: as a line of JSON, or as a table and an empty line.
-func (v *View) print(out io.Writer, s Sight) error {
-	if v.JSON {
-		return output.HoldsJSONLine(out, s.Holds, s.Queues)
+// redraw returns a function that draws the holds on the terminal. If the store does not answer,
+// those that it has shown last stay.
+func (v *View) redraw() func(Sight) error {
+	screen := output.Screen{Terminal: os.Stdout}
+	var last Sight
+	return func(s Sight) error {
+		trouble := ""
+		if s.Err == nil {
+			last = s
+		} else {
+			trouble = noAnswer(s.Err)
+		}
+		return screen.Draw(func(room int) []string {
+			if last.Begun.IsZero() {
+				return []string{trouble}
+			}
+			text := append([]string{v.title(last), trouble}, v.table(last)...)
+			if more := len(text) - room; more > 0 {
+				text = append(text[:max(room-1, 0)], fmt.Sprintf("and %d more; holdfast status shows all", more+1))
+			}
+			return text
+		})
 	}
-	lines := append([]string{v.title(s)}, v.lines(s, math.MaxInt)...)
-	_, err := fmt.Fprintf(out, "%s\n\n", strings.Join(lines, "\n"))
-	return err
 }
 
 // title names the store and the time.
@@ -83,71 +122,18 @@ func (v *View) title(s Sight) string {
 	return fmt.Sprintf("%s  %s", words.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
 }
 
-// lines returns the table of at most so many holds and waiters.
-func (v *View) lines(s Sight, most int) []string {
+// table returns the lines of the table.
+func (v *View) table(s Sight) []string {
 	rows := output.QueuedRows(s.Holds, s.Queues)
 	if len(rows) == 1 {
 		return []string{words.Printable(v.nothing())}
 	}
-	more := len(rows) - 1 - most
-	if more > 0 {
-		more++ // one less, to make room for the line that says so
-		rows = rows[:len(rows)-more]
-	}
 	var b strings.Builder
 	_ = output.Table(&b, rows) // to memory
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more; holdfast top shows all", more))
-	}
-	return lines
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// redraw shows the holds on a terminal.
-func (v *View) redraw(ctx context.Context, s tcell.Screen, sights <-chan Sight) error {
-	var last Sight // the last one with an answer
-	trouble := ""
-	begun := false
-	for {
-		select {
-		case seen, ok := <-sights:
-			switch {
-			case !ok:
-				return nil
-			case seen.Panic != nil:
-				panic(seen.Panic)
-			case seen.Err == nil:
-				last, trouble = seen, ""
-				last.Queues = v.shown(last.Holds, last.Queues)
-			case seen.Lasting:
-				return v.Where.Failure(seen.Err)
-			default:
-				trouble = NoAnswer(seen.Err)
-			}
-			begun = true
-		case <-ctx.Done():
-			return nil
-		case ev := <-s.EventQ():
-			if screen.Quits(s, ev) {
-				return nil
-			}
-		}
-		if begun {
-			v.draw(s, last, trouble)
-		}
-	}
-}
-
-// draw fills the screen.
-func (v *View) draw(s tcell.Screen, last Sight, trouble string) {
-	s.Clear()
-	_, height := s.Size()
-	if !last.Begun.IsZero() {
-		screen.Line(s, 0, v.title(last), screen.Strong)
-		for i, line := range v.lines(last, max(height-3, 1)) { // without the lines above the rows
-			screen.Line(s, 2+i, line, tcell.StyleDefault)
-		}
-	}
-	screen.Line(s, 1, words.Printable(secret.Redact(trouble)), screen.Alarming)
-	s.Show()
+// noAnswer returns the line that shows an error.
+func noAnswer(err error) string {
+	return "no answer, trying again: " + output.Reason(cmp.Or(errors.Unwrap(err), err))
 }
