@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
@@ -57,10 +55,10 @@ and waiters. Dates are of the store's clock.`,
 			if err := driver.ValidResource(args[0]); err != nil {
 				return exit.Usagef("%v", err)
 			}
-			v.Filter.Chosen.Resource = args[0]
+			v.Filter.Resource = args[0]
 		}
-		err := errors.Join(v.Filter.Validate(), validInterval(*interval))
-		if err != nil {
+		var err error
+		if err = validInterval(*interval); err != nil {
 			return err
 		}
 		if v.Where, err = store(); err != nil {

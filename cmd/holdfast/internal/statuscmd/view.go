@@ -21,9 +21,9 @@ type View struct {
 
 // Show prints the holds once. With a resource, it returns an error if that is free.
 func (v *View) Show(ctx context.Context) error {
-	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.aged}
+	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.old}
 	defer l.Close()
-	f := v.Filter.dated()
+	f := v.Filter.Filter
 	s := l.Look(ctx, f)
 	holds, queues, err := s.Holds, v.shown(s.Holds, s.Queues), s.Err
 	blocking := len(holds)
@@ -72,7 +72,7 @@ func (v *View) shown(holds []holdfast.Status, q output.Queues) output.Queues {
 
 // nothing returns the text for an empty list: nothing is held, or nothing matches.
 func (v *View) nothing() string {
-	resource := v.Filter.Chosen.Resource
+	resource := v.Filter.Resource
 	switch {
 	case v.Filter.narrow && resource != "":
 		return fmt.Sprintf("no hold of %q matches", resource)

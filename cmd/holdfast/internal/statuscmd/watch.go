@@ -26,7 +26,7 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	ctx, stop := process.UntilEnded(ctx)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills
-	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.aged}
+	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.old}
 	defer l.Close()
 	show := v.follow()
 	var redraw <-chan os.Signal
@@ -38,7 +38,7 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	}
 	for first := true; ; first = false {
 		looking, cancel := context.WithTimeout(ctx, patient)
-		s := l.Look(looking, v.Filter.dated())
+		s := l.Look(looking, v.Filter.Filter)
 		cancel()
 		if ctx.Err() != nil {
 			return nil
