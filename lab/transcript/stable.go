@@ -60,7 +60,7 @@ var (
 	anyAge   = regexp.MustCompile(`\bfor [0-9a-z.]+, [0-9a-z.]+ left(, renewed by its holder)?`)
 	anyEnd   = regexp.MustCompile(`\bends in [0-9.]+s\b`)
 	// The first line of a history, and the words that identify a hold in it.
-	anyKept = regexp.MustCompile(`\bkept by \S+ since [0-9:]{8}; holds of others that are shorter than [0-9.]+m?s\b`)
+	anyKept = regexp.MustCompile(`\bkept by \S+ since [-0-9]{10} [0-9:]{8}; holds of others that are shorter than [0-9.]+m?s\b`)
 	anyRef  = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
 	fields  = regexp.MustCompile(`"(owner|host|ttlMs|safeForMs)":( ?)("[^"]*"|[0-9]+)`)
 )
@@ -76,7 +76,7 @@ func (m machine) stable(session string) string {
 	session = anySince.ReplaceAllLiteralString(session, "since 12:55:53, for 1s")
 	session = anyAge.ReplaceAllLiteralString(session, "for 1s, 29s left")
 	session = anyEnd.ReplaceAllLiteralString(session, "ends in 30s")
-	session = anyKept.ReplaceAllLiteralString(session, "kept by web1 since 12:55:50; holds of others that are shorter than 1s")
+	session = anyKept.ReplaceAllLiteralString(session, "kept by web1 since 2026-11-28 12:55:50; holds of others that are shorter than 1s")
 	session = replaceRefs(session)
 	session = m.replaceNames(session)
 	return realign(session, m.cell)
@@ -147,7 +147,7 @@ func (m machine) cell(column, value string) string {
 	case column == "LEFT" && value != "-":
 		return wholeTTL(value)
 	case column == "TIME":
-		return "12:55:53"
+		return "2026-11-28 12:55:53"
 	case column == "HELD" && value != "-":
 		return "2s"
 	}

@@ -39,8 +39,6 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 	store := storeFlag(cmd)
 	span.Var(flags, &q.Since, "since", 0, "show the events of the last time of this `duration` only, such as 72h; 0: all")
 	flags.IntVar(&q.Limit, "limit", historycmd.DefaultLimit, "show so `many` events at most")
-	flags.Int64Var(&q.Before, "before", 0, "show events before the one with this `number`, as the last line of a part\n"+
-		"says it")
 	asJSON := flags.Bool("json", false, "print one JSON object, with the answer of the server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
@@ -48,8 +46,6 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 			return err
 		}
 		switch {
-		case q.Before < 0:
-			return exit.Usagef("--before %d is not the number of an event", q.Before)
 		case q.Limit < 1 || q.Limit > wire.MaxList:
 			return exit.Usagef("--limit %d is not between 1 and %d", q.Limit, wire.MaxList)
 		case q.Since < 0:

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
@@ -43,44 +41,29 @@ func Run(ctx context.Context, where location.Location, q httplock.HistoryQuery, 
 		}
 		return exit.Printed(output.JSON(os.Stdout, h))
 	}
-	return exit.Printed(show(os.Stdout, os.Stderr, where, q, h))
+	return exit.Printed(show(os.Stdout, os.Stderr, q.Resource, h))
 }
 
 // show prints the events as a table, and what they do not say on notes.
-func show(out, notes io.Writer, where location.Location, q httplock.HistoryQuery, h wire.History) error {
+func show(out, notes io.Writer, resource string, h wire.History) error {
 	for _, line := range about(h.Kept) {
 		if _, err := fmt.Fprintln(notes, words.Printable(line)); err != nil {
 			return err
 		}
 	}
 	if len(h.Events) == 0 {
-		_, err := fmt.Fprintf(notes, "there is no event of %q\n", q.Resource)
+		_, err := fmt.Fprintf(notes, "there is no event of %q\n", resource)
 		return err
 	}
-	if err := output.Table(out, rows(h.Events)); err != nil {
-		return err
+	err := output.Table(out, rows(h.Events))
+	if err == nil && h.Truncated {
+		_, err = fmt.Fprintf(notes, "there are more: --limit shows up to %d\n", wire.MaxList)
 	}
-	if !h.Truncated {
-		return nil
-	}
-	_, err := fmt.Fprintf(notes, "there are more: holdfast history%s%s --before %d %s\n",
-		where.Flag(), chosen(q), h.Events[len(h.Events)-1].Number, words.ShellQuoted(q.Resource))
 	return err
 }
 
 // DefaultLimit is how many events there are at most.
 const DefaultLimit = 100
-
-// chosen returns the flags that choose the events of the next part as well.
-func chosen(q httplock.HistoryQuery) (flags string) {
-	if q.Since != 0 {
-		flags = " --since " + q.Since.String()
-	}
-	if q.Limit != DefaultLimit {
-		flags += " --limit " + strconv.Itoa(q.Limit)
-	}
-	return flags
-}
 
 // about says what the history has, and what not.
 func about(k wire.Kept) []string {
@@ -88,8 +71,7 @@ func about(k wire.Kept) []string {
 	if k.Server != "" {
 		server = k.Server
 	}
-	ago := k.SinceAgoMs.Duration()
-	text := fmt.Sprintf("kept by %s since %s", server, k.Since.Local().Format(layout([]time.Time{k.Since}, k.Since.Add(ago))))
+	text := fmt.Sprintf("kept by %s since %s", server, when(k.Since))
 	if k.PeriodMs != nil {
 		text += fmt.Sprintf("; holds of others that are shorter than %s are not seen", output.Left(k.PeriodMs.Duration()))
 	}
@@ -121,28 +103,17 @@ func gaps(k wire.Kept) (lines []string) {
 		if g.Cause == "down" {
 			why = "the server was not there: nothing was seen"
 		}
-		times := []time.Time{g.From}
-		if g.To != nil {
-			times = append(times, *g.To)
-		}
-		form := layout(times, k.Since.Add(k.SinceAgoMs.Duration()))
 		to := "now"
 		if g.To != nil {
-			to = g.To.Local().Format(form)
+			to = when(*g.To)
 		}
-		lines = append(lines, fmt.Sprintf("gap from %s to %s (%s): %s", g.From.Local().Format(form), to, output.Left(g.LengthMs.Duration()), why))
+		lines = append(lines, fmt.Sprintf("gap from %s to %s (%s): %s", when(g.From), to, output.Left(g.LengthMs.Duration()), why))
 	}
 	return lines
 }
 
 // rows returns the rows of the table, the titles first.
 func rows(events []wire.HistoryEvent) [][]string {
-	times := make([]time.Time, len(events))
-	var now time.Time // by the server's clock
-	for i, e := range events {
-		times[i], now = e.At, e.At.Add(e.AgoMs.Duration())
-	}
-	form := layout(times, now)
 	all := [][]string{{"TIME", "EVENT", "HELD", "RENEWED", "OWNER", "HOST", "REF", "COMMENT"}}
 	for _, e := range events {
 		comment := e.Comment
@@ -153,21 +124,15 @@ func rows(events []wire.HistoryEvent) [][]string {
 			comment = e.Reason
 		}
 		all = append(all, []string{
-			e.At.Local().Format(form), e.Event, span(e.HeldMs, e.Event == "granted"), ago(e.RenewedAgoMs),
+			when(e.At), e.Event, span(e.HeldMs, e.Event == "granted"), ago(e.RenewedAgoMs),
 			e.Owner, e.Host, e.Ref, comment,
 		})
 	}
 	return all
 }
 
-// layout returns the layout of times, which leaves out the date if all are of today.
-func layout(times []time.Time, now time.Time) string {
-	today := now.Local().Format(time.DateOnly)
-	if slices.ContainsFunc(times, func(t time.Time) bool { return t.Local().Format(time.DateOnly) != today }) {
-		return time.DateTime
-	}
-	return time.TimeOnly
-}
+// when returns a time as it is printed.
+func when(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 func span(m *wire.Millis, begins bool) string {
 	switch {
