@@ -78,15 +78,15 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 	if len(holds) == 0 {
 		return printHolds(asJSON, nil, nothing)
 	}
-	rows := output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
+	rows, question := output.HoldRows(holds), "Release this hold by force? "
+	if n := len(holds); n > 1 {
+		rows = output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
+		question = fmt.Sprintf("Release these %d holds by force? --hold HOLD-ID releases one alone. ", n)
+	}
 	if err := output.Table(os.Stderr, rows); err != nil {
 		return exit.Printed(err)
 	}
-	what := "Release this hold"
-	if n := len(holds); n > 1 {
-		what = fmt.Sprintf("Release these %d holds", n)
-	}
-	if !f.sure && !agreed(strings.TrimSpace(what+" by force? "+runsOn(holds))) {
+	if !f.sure && !agreed(strings.TrimSpace(question+runsOn(holds))) {
 		return exit.Errorf(exit.Failed, "nothing was released")
 	}
 	var gone []holdfast.Status
