@@ -97,6 +97,15 @@ func TestWatchResizes(t *testing.T) {
 	c.quit()
 }
 
+// With too few columns for all of the table, the IDs go before what is said of holds and waiters.
+func TestWatchOnNarrowTerminal(t *testing.T) {
+	url, other := storeOf(t)
+	take(t, other, "r", holdfast.LockOptions{Owner: "ada", Host: "web1", Comment: "nightly"})
+	c := startWatch(t, url, 80, 24, "1h")
+	c.matches(`\nRESOURCE +MODE +OWNER +HOST +LEFT +HELD +COMMENT\nr +exclusive +ada +web1 +\S+ +\S+ +nightly$`)
+	c.quit()
+}
+
 func TestWatchGoesOnWithoutAnswer(t *testing.T) {
 	url, other := storeOf(t)
 	take(t, other, "r", holdfast.LockOptions{})

@@ -62,7 +62,7 @@ func at(t time.Time, ago time.Duration) string {
 	if ago == driver.Unknown {
 		return "at " + output.TimeOfDay(t, ago) + output.ByAnother
 	}
-	return "at " + output.TimeOfDay(t, ago) + ", " + output.Left(ago.Truncate(time.Second)) + " ago"
+	return "at " + output.TimeOfDay(t, ago) + ", " + output.Ago(ago) + " ago"
 }
 
 // end says until when the hold lasts.

@@ -37,14 +37,14 @@ func TestJSON(t *testing.T) {
     "owner": "ada",
     "host": "web1",
     "comment": "\"why\"",
-    "token": 9007199254740991,
-    "ttlMs": 1,
+    "ttlMs": 2,
     "createdAt": "2026-11-21T09:30:00.123456Z",
     "renewedAt": "2026-11-21T09:30:01.123456Z",
     "ageMs": 3600000,
     "renewedAgoMs": 3599000,
     "takeoverDelayMs": 60000,
     "released": true,
+    "token": 9007199254740991,
     "state": "released"
   },
   {
@@ -56,7 +56,6 @@ func TestJSON(t *testing.T) {
     "owner": "",
     "host": "",
     "comment": "",
-    "token": 0,
     "ttlMs": -1,
     "createdAt": null,
     "renewedAt": null,
@@ -64,6 +63,7 @@ func TestJSON(t *testing.T) {
     "renewedAgoMs": null,
     "takeoverDelayMs": 0,
     "released": false,
+    "token": 0,
     "state": "no-end"
   }
 ]
@@ -80,7 +80,7 @@ func TestJSON(t *testing.T) {
 // A server without the right force shows neither lock IDs nor tokens.
 func TestRowsOfAServer(t *testing.T) {
 	rows := HoldRows([]holdfast.Status{{Resource: "r", Left: driver.Unknown}})
-	if got := strings.Join(rows[1], ","); got != "r,exclusive,,,?,-,," {
+	if got := strings.Join(rows[1], ","); got != "r,exclusive,,,?,?,-,," {
 		t.Errorf("the row is %s", got)
 	}
 	if got := Holder(holdfast.Status{Resource: "r"}); got != "another client" {

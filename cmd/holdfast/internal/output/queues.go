@@ -6,10 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
 // Waiting is one that waits for a resource.
@@ -62,7 +61,7 @@ func QueuedRows(holds []holdfast.Status, q Queues) [][]string {
 	for resource, of := range byResource(holds, q) {
 		rows = append(rows, HoldRows(of)[1:]...)
 		if len(of) == 0 {
-			rows = append(rows, []string{resource, "free", "", "", "", "", "", ""})
+			rows = append(rows, []string{resource, "free", "", "", "", "", "", "", ""})
 		}
 		for _, p := range q[resource] {
 			rows = append(rows, placeRow(p))
@@ -97,7 +96,7 @@ func byResource(holds []holdfast.Status, q Queues) iter.Seq2[string, []holdfast.
 
 func placeRow(w Waiting) []string {
 	return []string{
-		PlaceName(w), w.Mode.String(), w.Owner, w.Host, "-", "-", w.LockID,
+		PlaceName(w), w.Mode.String(), w.Owner, w.Host, "-", "-", "-", w.LockID,
 		fmt.Sprintf("waits %s, %s", Since(w.Since, w.Age()), Order(w.Place)),
 	}
 }
@@ -133,19 +132,15 @@ func Order(p holdfast.Place) string {
 
 // waiter is a waiter in JSON. Scripts read it: a field may be added, none changed.
 type waiter struct {
-	Position   *int          `json:"position"` // 1: the first; null if it does not wait in turn
-	LockID     string        `json:"lockId"`
-	Mode       holdfast.Mode `json:"mode"`
-	Limit      *int          `json:"limit"` // as that of a hold
-	Owner      string        `json:"owner"`
-	Host       string        `json:"host"`
-	Fair       bool          `json:"fair"`
-	Since      *time.Time    `json:"since"` // null if it is not known, as Asked
-	AgeMs      *int64        `json:"ageMs"` // as that of a hold
-	Asked      *time.Time    `json:"asked"`
-	AskedAgoMs *int64        `json:"askedAgoMs"`
-	LeftMs     int64         `json:"leftMs"`
+	Position *int   `json:"position"` // 1: the first; null if it does not wait in turn
+	LockID   string `json:"lockId"`   // also if a server does not show it
+	wire.Waiter
+	Resource omitted `json:"resource,omitempty"` // that of the hold
+	Before   omitted `json:"before,omitempty"`   // Position says it
 }
+
+// omitted hides a member of an embedded struct.
+type omitted = *struct{}
 
 // json returns the waiters of a resource, [] if there are none and null if they were not
 // listed.
@@ -156,22 +151,10 @@ func (q Queues) json(resource string) []waiter {
 	queue := q[resource]
 	all := make([]waiter, len(queue))
 	for i, w := range queue {
-		all[i] = waiter{
-			LockID: w.LockID, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit),
-			Owner: w.Owner, Host: w.Host, Fair: w.Fair, Since: moment(w.Since), AgeMs: millis(w.Age()),
-			Asked: moment(w.Asked), AskedAgoMs: millis(w.AskedAgo()), LeftMs: w.Left.Milliseconds(),
-		}
+		all[i] = waiter{LockID: w.LockID, Waiter: wire.WaiterOf(w.Place)}
 		if n := w.Position(); n > 0 {
 			all[i].Position = &n
 		}
 	}
 	return all
-}
-
-// limitOf returns a limit for JSON: null if there cannot be one, or if it is not known.
-func limitOf(mode holdfast.Mode, limit int) *int {
-	if mode != holdfast.Shared || limit == driver.LimitUnknown {
-		return nil
-	}
-	return &limit
 }

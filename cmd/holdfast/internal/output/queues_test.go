@@ -36,7 +36,7 @@ func TestQueuedRows(t *testing.T) {
 	}
 	var got []string
 	for _, row := range QueuedRows([]holdfast.Status{{Resource: "b", Token: 1}, {Resource: "b", Token: 2}, {Resource: "c"}}, q) {
-		got = append(got, row[0]+"|"+row[1]+"|"+row[2]+"|"+row[5])
+		got = append(got, row[0]+"|"+row[1]+"|"+row[2]+"|"+row[6])
 	}
 	want := []string{
 		"RESOURCE|MODE|OWNER|TOKEN", "a|free||", "  -  a|exclusive|cy|-", "b|exclusive||1", "b|exclusive||2",
@@ -55,10 +55,10 @@ func TestQueuedRows(t *testing.T) {
 	}
 	p := waiterOf("r", "ada", true, time.Minute)
 	p.Left, p.Seen = 7*time.Second, p.Asked.Add(3*time.Second)
-	if got := placeRow(Waiting{p, 2}); got[0] != "  3. r" || got[7] != "waits since "+p.Since.Format(time.TimeOnly)+", for 1m3s, in turn" {
+	if got := placeRow(Waiting{p, 2}); got[0] != "  3. r" || got[8] != "waits since "+p.Since.Format(time.TimeOnly)+", for 1m3s, in turn" {
 		t.Errorf("got %q", got)
 	}
-	if got := placeRow(Waiting{holdfast.Place{}, 2}); got[7] != "waits for an unknown time, in any order" {
+	if got := placeRow(Waiting{holdfast.Place{}, 2}); got[8] != "waits for an unknown time, in any order" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -113,9 +113,9 @@ func TestQueuesJSON(t *testing.T) {
 	}
 	const (
 		ada   = `"lockId":"lock of ada","mode":"shared","limit":3,"owner":"ada","host":"",`
-		times = `"since":"2026-11-21T09:30:00Z","ageMs":2000,"asked":"2026-11-21T09:30:01.5Z","askedAgoMs":500,"leftMs":10000}`
+		times = `"since":"2026-11-21T09:30:00Z","asked":"2026-11-21T09:30:01.5Z","ageMs":2000,"askedAgoMs":500,"leftMs":10000}`
 		free  = `{"position":null,"lockId":"","mode":"exclusive","limit":null,"owner":"","host":"",` +
-			`"fair":false,"since":null,"ageMs":null,"asked":null,"askedAgoMs":null,"leftMs":0}`
+			`"fair":false,"since":null,"asked":null,"ageMs":null,"askedAgoMs":null,"leftMs":0}`
 	)
 	for _, want := range []string{
 		`[{"resource":"a","holdId":null,"waiters":[` + free + `]},{"resource":"r","lockId":"",`,

@@ -34,11 +34,13 @@ func Size(terminal *os.File) (columns, lines int) {
 	return columns, lines
 }
 
-// Fit makes the text fit on one line of a terminal with that many columns. The last
-// columns stay free: for the ^C that the terminal adds, and because some terminals
-// wrap after the last one.
+// reserve is how many columns stay free at the end of a line: for the ^C that the terminal adds,
+// and because some terminals wrap after the last one.
+const reserve = 3
+
+// Fit makes the text fit on one line of a terminal with that many columns.
 func Fit(text string, columns int) string {
-	const reserve, tail = 3, "..."
+	const tail = "..."
 	if columns < reserve+len(tail) {
 		return ""
 	}
@@ -52,9 +54,9 @@ type Screen struct {
 	drawn    bool
 }
 
-// Draw shows the lines that text returns if there is room for so many. What the terminal has
-// shown before the first of them scrolls up. In the background nothing is drawn.
-func (s *Screen) Draw(text func(room int) []string) error {
+// Draw shows the lines that text returns for a size. What the terminal has shown before the
+// first of them scrolls up. In the background nothing is drawn.
+func (s *Screen) Draw(text func(columns, lines int) []string) error {
 	if !MayDraw(s.Terminal) {
 		return nil
 	}
@@ -64,7 +66,7 @@ func (s *Screen) Draw(text func(room int) []string) error {
 		b.WriteString(strings.Repeat("\n", height))
 	}
 	b.WriteString("\x1b[H")
-	for _, line := range text(height - 1) { // the cursor is below them
+	for _, line := range text(columns-reserve, height-1) { // the cursor is below them
 		b.WriteString(EraseLine + Fit(line, columns) + "\n")
 	}
 	b.WriteString("\x1b[J") // to the end of the screen

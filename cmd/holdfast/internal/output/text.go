@@ -23,6 +23,14 @@ func Left(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }
 
+// Ago returns an age in whole seconds.
+func Ago(d time.Duration) string {
+	if d == driver.Unknown {
+		return "?"
+	}
+	return Left(d.Truncate(time.Second))
+}
+
 // The states of a hold.
 const (
 	held          = "held"
@@ -78,7 +86,7 @@ func Since(t time.Time, age time.Duration) string {
 	if age == driver.Unknown {
 		return "since " + TimeOfDay(t, age) + ByAnother
 	}
-	return "since " + TimeOfDay(t, age) + ", for " + Left(age.Truncate(time.Second))
+	return "since " + TimeOfDay(t, age) + ", for " + Ago(age)
 }
 
 // ByAnother follows a time that is not of the store's clock.

@@ -1,8 +1,6 @@
 package statuscmd
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -10,40 +8,29 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mark is the part of a hold or a waiter that is compared to detect changes. Passing time,
-// renewals and the requests of those that wait are no changes.
-type mark struct {
-	driver.HoldRef
-	driver.Details
-	mode          holdfast.Mode
-	takeoverDelay time.Duration
-	released      bool
-	end           string
-	since         int64 // when a waiter got its place, in ns
-	fair          bool
+// settled is what is compared to detect changes.
+type settled struct {
+	holds  []holdfast.Status
+	queues map[string][]holdfast.Place
 }
 
-func marks(holds []holdfast.Status, q output.Queues) []mark {
-	ms := make([]mark, len(holds))
-	for i, s := range holds {
-		ms[i] = mark{
-			HoldRef: s.Ref(), Details: s.Details, mode: s.Mode,
-			takeoverDelay: s.TakeoverDelay, released: s.Released,
+// settle returns what is held and waited for, without what passing time, renewals and the
+// requests of those that wait change.
+func settle(holds []holdfast.Status, q output.Queues) settled {
+	s := settled{queues: map[string][]holdfast.Place{}}
+	for _, h := range holds {
+		h.Created, h.Renewed, h.Seen = time.Time{}, time.Time{}, time.Time{}
+		if h.Left != 0 && h.Left != holdfast.Forever && h.Left != driver.Unknown {
+			h.Left = 1
 		}
-		switch s.Left {
-		case 0:
-			ms[i].end = "past"
-		case holdfast.Forever, driver.Unknown:
-			ms[i].end = output.Left(s.Left)
+		s.holds = append(s.holds, h)
+	}
+	for resource, places := range q {
+		for _, w := range places {
+			p := w.Place
+			p.Asked, p.Seen, p.Left, p.Position = time.Time{}, time.Time{}, 0, 0
+			s.queues[resource] = append(s.queues[resource], p)
 		}
 	}
-	for _, resource := range slices.Sorted(maps.Keys(q)) {
-		for _, p := range q[resource] {
-			ms = append(ms, mark{
-				HoldRef: driver.HoldRef{Resource: resource, LockID: p.LockID},
-				Details: driver.Details{Owner: p.Owner, Host: p.Host}, mode: p.Mode, since: p.Since.UnixNano(), fair: p.Fair,
-			})
-		}
-	}
-	return ms
+	return s
 }

@@ -1,7 +1,7 @@
 package statuscmd
 
 import (
-	"slices"
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-func TestMarks(t *testing.T) {
+func TestChanges(t *testing.T) {
 	born := time.Now()
 	a := holdfast.Status{Resource: "a", LockID: "lock a", HoldID: driver.NewHoldID(), Left: time.Hour, Created: born}
 	changed := func(change func(*holdfast.Status)) bool {
 		b := a
 		change(&b)
-		return !slices.Equal(marks([]holdfast.Status{a}, nil), marks([]holdfast.Status{b}, nil))
+		return !reflect.DeepEqual(settle([]holdfast.Status{a}, nil), settle([]holdfast.Status{b}, nil))
 	}
 	for name, change := range map[string]func(*holdfast.Status){
 		"time passes":   func(s *holdfast.Status) { s.Left = time.Minute },
@@ -29,15 +29,15 @@ func TestMarks(t *testing.T) {
 	p := holdfast.Place{Resource: "a", LockID: "waiter", Since: born, Asked: born, Left: time.Second}
 	later := p
 	later.Asked, later.Left, later.Position = born.Add(time.Second), time.Minute, 1
-	waits := func(places ...holdfast.Place) []mark {
-		return marks([]holdfast.Status{a}, output.QueuesOf(places))
+	waits := func(places ...holdfast.Place) settled {
+		return settle([]holdfast.Status{a}, output.QueuesOf(places))
 	}
-	if !slices.Equal(waits(p), waits(later)) {
+	if !reflect.DeepEqual(waits(p), waits(later)) {
 		t.Error("a waiter asks again: a change")
 	}
 	another, fair := p, p
 	another.Since, fair.Fair = born.Add(time.Millisecond), true
-	if slices.Equal(waits(), waits(p)) || slices.Equal(waits(p), waits(another)) || slices.Equal(waits(p), waits(fair)) || !slices.Equal(waits(), marks([]holdfast.Status{a}, nil)) {
+	if reflect.DeepEqual(waits(), waits(p)) || reflect.DeepEqual(waits(p), waits(another)) || reflect.DeepEqual(waits(p), waits(fair)) || !reflect.DeepEqual(waits(), settle([]holdfast.Status{a}, nil)) {
 		t.Error("a waiter comes: no change")
 	}
 	for name, change := range map[string]func(*holdfast.Status){

@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
@@ -64,7 +68,7 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 
 // follow returns a function that prints the holds if they have changed, into a pipe or a file.
 func (v *View) follow() func(Sight) error {
-	var shown []mark
+	var shown settled
 	said := "" // the last line about a store that does not answer
 	printedOnce := false
 	return func(s Sight) error {
@@ -79,15 +83,15 @@ func (v *View) follow() func(Sight) error {
 			output.Say("%s: answers again", v.Where.Name())
 			said = ""
 		}
-		now := marks(s.Holds, s.Queues)
-		if printedOnce && slices.Equal(now, shown) {
+		now := settle(s.Holds, s.Queues)
+		if printedOnce && reflect.DeepEqual(now, shown) {
 			return nil
 		}
 		shown, printedOnce = now, true
 		if v.JSON {
 			return output.HoldsJSONLine(os.Stdout, s.Holds, s.Queues)
 		}
-		_, err := fmt.Printf("%s\n%s\n\n", v.title(s), strings.Join(v.table(s), "\n"))
+		_, err := fmt.Printf("%s\n%s\n\n", v.title(s), strings.Join(v.table(s, math.MaxInt), "\n"))
 		return err
 	}
 }
@@ -104,11 +108,11 @@ func (v *View) redraw() func(Sight) error {
 		} else {
 			trouble = noAnswer(s.Err)
 		}
-		return screen.Draw(func(room int) []string {
+		return screen.Draw(func(columns, room int) []string {
 			if last.Begun.IsZero() {
 				return []string{trouble}
 			}
-			text := append([]string{v.title(last), trouble}, v.table(last)...)
+			text := append([]string{v.title(last), trouble}, v.table(last, columns)...)
 			if more := len(text) - room; more > 0 {
 				text = append(text[:max(room-1, 0)], fmt.Sprintf("and %d more; holdfast status shows all", more+1))
 			}
@@ -122,15 +126,23 @@ func (v *View) title(s Sight) string {
 	return fmt.Sprintf("%s  %s", words.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
 }
 
-// table returns the lines of the table.
-func (v *View) table(s Sight) []string {
+// table returns the lines of the table, without its IDs if these columns are too few for it.
+func (v *View) table(s Sight, columns int) []string {
 	rows := output.QueuedRows(s.Holds, s.Queues)
 	if len(rows) == 1 {
 		return []string{words.Printable(v.nothing())}
 	}
-	var b strings.Builder
-	_ = output.Table(&b, rows) // to memory
-	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	lines := func() []string {
+		var b strings.Builder
+		_ = output.Table(&b, rows) // to memory
+		return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	}
+	all := lines()
+	if slices.ContainsFunc(all, func(line string) bool { return displaywidth.String(line) > columns }) {
+		output.WithoutIDs(rows)
+		all = lines()
+	}
+	return all
 }
 
 // noAnswer returns the line that shows an error.
