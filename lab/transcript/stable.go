@@ -149,7 +149,7 @@ func (m machine) cell(column, value string) string {
 	case column == "TIME":
 		return "2026-11-28 12:55:53"
 	case column == "HELD" && value != "-":
-		return "2s"
+		return "1s"
 	}
 	return value
 }
