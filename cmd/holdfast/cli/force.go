@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -29,20 +30,21 @@ type forced struct {
 	sure     bool
 }
 
-// parse reads the arguments. one says that hold is given.
-func (f *forced) parse(args []string, one bool, hold string) error {
+// setHold reads the ID of the only hold to release.
+func (f *forced) setHold(text string) error {
+	id, err := driver.ParseHoldID(text)
+	if err == nil && id.IsZero() { // it would mean all
+		err = errors.New("it names nothing; status --json shows the IDs")
+	}
+	f.hold = id
+	return err
+}
+
+// parse reads the arguments.
+func (f *forced) parse(args []string) error {
 	var err error
 	if f.resource, err = oneResource(args, "holdfast unlock --force RESOURCE"); err != nil {
 		return err
-	}
-	if one && hold == "" {
-		return exit.Usagef("--hold is empty; give a hold ID, or leave it out to release all holds")
-	}
-	if f.hold, err = driver.ParseHoldID(hold); err != nil {
-		return exit.Usagef("%v", err)
-	}
-	if one && f.hold.IsZero() { // it would mean all
-		return exit.Usagef("an ID of zeros names nothing; status --json shows the IDs")
 	}
 	if server.Reserved(f.resource) && f.hold.IsZero() {
 		return exit.Usagef("by the hold of %q the servers of the store know it: without it they grant no lock until they are started "+

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/quote"
@@ -46,7 +49,8 @@ and waiters. Dates are of the store's clock.`,
 	flags.BoolVar(&v.All, "all", false, "also the holds that Holdfast itself has, such as that of a server")
 	flags.BoolVar(&v.JSON, "json", false, "print one JSON array, [] if there is nothing; with --watch one in each line")
 	watch := flags.Bool("watch", false, "look again and again, until interrupted")
-	interval := intervalFlag(flags)
+	var interval time.Duration
+	span.Var(flags, &interval, "interval", 2*time.Second, "the `duration` between two looks at the store")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return exit.Usagef("status takes one resource, but got %s as well", quote.Short(args[1]))
@@ -57,15 +61,15 @@ and waiters. Dates are of the store's clock.`,
 			}
 			v.Filter.Resource = args[0]
 		}
-		var err error
-		if err = validInterval(*interval); err != nil {
-			return err
+		if least := 100 * time.Millisecond; interval < least {
+			return exit.Usagef("--interval %v is below %v", interval, least)
 		}
+		var err error
 		if v.Where, err = store(); err != nil {
 			return err
 		}
 		if *watch {
-			return v.Watch(cmd.Context(), *interval)
+			return v.Watch(cmd.Context(), interval)
 		}
 		return v.Show(cmd.Context())
 	}

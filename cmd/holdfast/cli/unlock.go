@@ -46,7 +46,7 @@ The exit status is
 	store := readFlag(cmd)
 	asJSON := flags.Bool("json", false, "print what was released as one JSON array, [] if that is nothing")
 	force := flags.Bool("force", false, "release the RESOURCE, even if others hold it")
-	hold := flags.String("hold", "", "with --force: only the hold with this `HOLD-ID`")
+	flags.Func("hold", "with --force: only the hold with this `HOLD-ID`", f.setHold)
 	flags.BoolVarP(&f.sure, "yes", "y", false, "with --force: do not ask")
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -69,7 +69,7 @@ The exit status is
 			}
 			return release(cmd.Context(), where, id, *asJSON)
 		}
-		if err := f.parse(args, flags.Changed("hold"), *hold); err != nil {
+		if err := f.parse(args); err != nil {
 			return err
 		}
 		var err error

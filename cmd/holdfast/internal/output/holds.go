@@ -73,8 +73,7 @@ type vacancy struct {
 }
 
 // HoldsJSON prints the holds as a JSON array in many lines, each with the waiters of
-// its resource. If any are given, the holds are sorted by resource; resources that are free
-// are among them.
+// its resource. Resources that are free, and yet waited for, are among the others.
 func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {
 	entries := make([]any, 0, len(holds)) // [] rather than null
 	for resource, of := range byResource(holds, q) {

@@ -14,18 +14,9 @@ import (
 // Waiting is one that waits for a resource.
 type Waiting struct {
 	holdfast.Place
-	// Before is how many are served before it: those in turn whose places are before its
-	// own. The others may be served before or after it.
-	Before int
-}
-
-// Position returns where the waiter stands among those in turn, 1 for the first, and 0 if
-// it is not one of them: others may overtake it, and be overtaken.
-func (w Waiting) Position() int {
-	if !w.Fair {
-		return 0
-	}
-	return w.Before + 1
+	// Turn is where it stands among those in turn, 1 for the first, and 0 if it is not one of
+	// them: others may overtake it, and be overtaken.
+	Turn int
 }
 
 // Queues are the waiters of each resource, in their order. It is nil if they were
@@ -37,10 +28,12 @@ func QueuesOf(waiters []holdfast.Place) Queues {
 	q := Queues{}
 	inTurn := make(map[string]int)
 	for _, p := range waiters {
-		q[p.Resource] = append(q[p.Resource], Waiting{p, inTurn[p.Resource]})
+		w := Waiting{Place: p}
 		if p.Fair {
 			inTurn[p.Resource]++
+			w.Turn = inTurn[p.Resource]
 		}
+		q[p.Resource] = append(q[p.Resource], w)
 	}
 	return q
 }
@@ -54,8 +47,8 @@ func (q Queues) Len() (n int) {
 }
 
 // QueuedRows returns the rows of a table of holds, the titles first, with the waiters
-// below the last hold of their resource. The holds are sorted by resource. Resources that
-// are free, and yet waited for, are among the others.
+// below the last hold of their resource. Resources that are free, and yet waited for, are
+// among the others.
 func QueuedRows(holds []holdfast.Status, q Queues) [][]string {
 	rows := HoldRows(nil)
 	for resource, of := range byResource(holds, q) {
@@ -70,46 +63,41 @@ func QueuedRows(holds []holdfast.Status, q Queues) [][]string {
 	return rows
 }
 
-// byResource yields the resources with their holds, which follow one another. Resources
-// that are waited for, and free, are among those of sorted holds.
+// byResource yields the resources that are held or waited for, sorted, with their holds.
 func byResource(holds []holdfast.Status, q Queues) iter.Seq2[string, []holdfast.Status] {
+	of := make(map[string][]holdfast.Status)
+	for resource := range q {
+		of[resource] = nil
+	}
+	for _, s := range holds {
+		of[s.Resource] = append(of[s.Resource], s)
+	}
 	return func(yield func(string, []holdfast.Status) bool) {
-		waited := slices.Sorted(maps.Keys(q))
-		for len(holds)+len(waited) > 0 {
-			var resource string
-			if len(waited) == 0 || len(holds) > 0 && holds[0].Resource < waited[0] {
-				resource = holds[0].Resource
-			} else {
-				resource, waited = waited[0], waited[1:]
-			}
-			n := 0
-			for n < len(holds) && holds[n].Resource == resource {
-				n++
-			}
-			if !yield(resource, holds[:n]) {
+		for _, resource := range slices.Sorted(maps.Keys(of)) {
+			if !yield(resource, of[resource]) {
 				return
 			}
-			holds = holds[n:]
 		}
 	}
 }
 
+// placeRow returns the row of a waiter. It does not begin with the name of the resource, so that
+// scripts that look for a row of the resource find its holds.
 func placeRow(w Waiting) []string {
+	order := Fairness(w.Place)
+	if asked, late := Late(w.Place); late {
+		order += ", has not asked for " + Left(asked)
+	}
 	return []string{
-		PlaceName(w), w.Mode.String(), w.Owner, w.Host, "-", "-", "-", w.LockID,
-		fmt.Sprintf("waits %s, %s", Since(w.Since, w.Age()), Order(w.Place)),
+		"  " + Number(w) + " " + w.Resource, w.Mode.String(), w.Owner, w.Host, "-", "-", "-", w.LockID,
+		fmt.Sprintf("waits %s, %s", Since(w.Since, w.Age()), order),
 	}
 }
 
-// PlaceName returns what stands in the place of a resource's name in the row of a waiter.
-// It does not begin with the name, so that scripts that look for a row of the resource
-// find its holds.
-func PlaceName(w Waiting) string { return "  " + Number(w) + " " + w.Resource }
-
-// Number returns the position of the waiter as the number of a row in a list.
+// Number returns the turn of the waiter as the number of a row in a list.
 func Number(w Waiting) string {
-	if n := w.Position(); n > 0 {
-		return strconv.Itoa(n) + "."
+	if w.Turn > 0 {
+		return strconv.Itoa(w.Turn) + "."
 	}
 	return "- "
 }
@@ -120,14 +108,6 @@ func Fairness(p holdfast.Place) string {
 		return "in turn"
 	}
 	return "in any order"
-}
-
-// Order returns the Fairness of the waiter, and that it is late.
-func Order(p holdfast.Place) string {
-	if asked, late := Late(p); late {
-		return Fairness(p) + ", has not asked for " + Left(asked)
-	}
-	return Fairness(p)
 }
 
 // waiter is a waiter in JSON. Scripts read it: a field may be added, none changed.
@@ -152,8 +132,8 @@ func (q Queues) json(resource string) []waiter {
 	all := make([]waiter, len(queue))
 	for i, w := range queue {
 		all[i] = waiter{LockID: w.LockID, Waiter: wire.WaiterOf(w.Place)}
-		if n := w.Position(); n > 0 {
-			all[i].Position = &n
+		if w.Turn > 0 {
+			all[i].Position = &w.Turn
 		}
 	}
 	return all
