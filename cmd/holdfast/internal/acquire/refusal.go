@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // refusal is what was in the way of an acquire at a time.
@@ -131,7 +132,11 @@ func (r refusal) rest(h holdfast.Status, now time.Time) string {
 	if left == holdfast.Forever {
 		text = "without an end"
 	}
-	if renewed(h) {
+	switch {
+	case !renewed(h):
+	case words.Gone(h):
+		text += ", not renewed for " + output.Ago(words.PulseOf(h).Silent+now.Sub(r.at))
+	default:
 		text += ", renewed by its holder"
 	}
 	return text

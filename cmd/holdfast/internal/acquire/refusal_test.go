@@ -44,6 +44,9 @@ func TestRefusalWaiting(t *testing.T) {
 		begin + ` for 1m1s, 28s left, renewed by its holder (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Renewed = store
 		}),
+		begin + ` for 1m1s, 0s left, not renewed for 31s (nightly)`: with(func(e *holdfast.HeldError) {
+			e.Holders[0].Renewed, e.Holders[0].Left = store.Add(-29*time.Second-600*time.Millisecond), 400*time.Millisecond
+		}),
 		begin + ` for 1m1s, without an end (nightly)`: with(func(e *holdfast.HeldError) { // as lock makes it
 			e.Holders[0].Left, e.RetryAfter = holdfast.Forever, holdfast.Forever
 			e.Holders[0].Renewed = e.Holders[0].Created.Add(time.Second)
