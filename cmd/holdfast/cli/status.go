@@ -18,15 +18,15 @@ func newStatus() *cobra.Command {
 		Short:      "Show who holds what, and who waits for it",
 		SuggestFor: []string{"ls", "list", "ps", "show", "holds"},
 		Long: `Shows the holds that block other clients. LEFT is the time until a hold ends
-unless its holder renews it. Below the holds of a resource are those that wait
-for it, in the order of the store's queue: who waits for a second gets a place
-there, and with --fair at once. Those that wait with --fair have a number, their
-position. With a RESOURCE the exit status is 0 if it is held, or with filters if
-one of its holds matches, and 1 otherwise.
+unless its holder renews it, HELD for how long it is held. Below the holds of a
+resource are those that wait for it, in the order of the store's queue: who
+waits for a second gets a place there, and with --fair at once. Those that wait
+with --fair have a number, their position. With a RESOURCE the exit status is 0
+if it is held, or with filters if one of its holds matches, and 1 otherwise.
 
 With --watch it looks again and again, until it is interrupted: on a terminal
-it redraws the table, elsewhere it prints the table again when it has changed.
-Renewals are no change.
+it redraws the table, without TOKEN and LOCK ID if they do not fit, elsewhere it
+prints the table again when it has changed. Renewals are no change.
 
 --json, also of unlock and renew, prints an array of holds: resource, lockId,
 holdId, mode, limit, owner, host, comment, token, ttlMs (-1: no end), createdAt,
