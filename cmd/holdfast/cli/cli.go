@@ -19,9 +19,8 @@
 //	job        running a command under a lock: signals, Ctrl-Z, loss of the lock
 //	guard      the process that ends the command when its time is up
 //	terminal   handing the terminal to the command, as a shell does
-//	statuscmd  showing the holds, once or again and again (status)
+//	statuscmd  showing the holds, once or again and again (status), and why somebody waits
 //	historycmd showing what became of holds (history)
-//	explain    saying why somebody waits
 //	fitness    checking whether a store is fit to lock on
 //	measure    timing a store
 //	serve      running the server: its listeners, signals, start and end

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/explain"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -28,7 +28,7 @@ be gone. It changes nothing. Times and durations are by the store's clock.`,
 		if err != nil {
 			return err
 		}
-		return explain.Run(cmd.Context(), where, resource)
+		return statuscmd.Explain(cmd.Context(), where, resource)
 	}
 	return cmd
 }

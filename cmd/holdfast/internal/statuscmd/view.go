@@ -15,24 +15,23 @@ import (
 type View struct {
 	Where  location.Location
 	Filter Filter
-	All    bool // see Looker
+	All    bool // see looker
 	JSON   bool
 }
 
 // Show prints the holds once. With a resource, it returns an error if that is free.
 func (v *View) Show(ctx context.Context) error {
-	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.old}
-	defer l.Close()
+	l := looker{where: v.Where, all: v.All, chooses: v.Filter.old}
+	defer l.close()
 	f := v.Filter.Filter
-	s := l.Look(ctx, f)
-	holds, queues, err := s.Holds, v.shown(s.Holds, s.Queues), s.Err
+	s := l.look(ctx, f)
+	holds, queues, err := s.holds, v.shown(s.holds, s.queues), s.err
 	blocking := len(holds)
 	if f.Expired && f.Resource != "" && blocking > 0 {
 		// Whether the resource is held does not depend on expired holds.
 		f.Expired = false
-		var others []holdfast.Status
-		others, err = l.holds(ctx, f)
-		blocking = len(others)
+		others := l.look(ctx, f)
+		blocking, err = len(others.holds), others.err
 	}
 	switch {
 	case err != nil:

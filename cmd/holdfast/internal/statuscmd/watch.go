@@ -30,8 +30,8 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	ctx, stop := process.UntilEnded(ctx)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills
-	l := Looker{Where: v.Where, All: v.All, chooses: v.Filter.old}
-	defer l.Close()
+	l := looker{where: v.Where, all: v.All, chooses: v.Filter.old}
+	defer l.close()
 	show := v.follow()
 	var redraw <-chan os.Signal
 	if !v.JSON && output.IsTerminal(os.Stdout) {
@@ -42,15 +42,15 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	}
 	for first := true; ; first = false {
 		looking, cancel := context.WithTimeout(ctx, patient)
-		s := l.Look(looking, v.Filter.Filter)
+		s := l.look(looking, v.Filter.Filter)
 		cancel()
 		if ctx.Err() != nil {
 			return nil
 		}
-		if first && location.Lasting(s.Err) {
-			return v.Where.Failure(s.Err)
+		if first && location.Lasting(s.err) {
+			return v.Where.Failure(s.err)
 		}
-		s.Queues = v.shown(s.Holds, s.Queues)
+		s.queues = v.shown(s.holds, s.queues)
 		for next := time.After(interval); next != nil; {
 			if err := show(s); err != nil {
 				return exit.Printed(err)
@@ -67,13 +67,13 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 }
 
 // follow returns a function that prints the holds if they have changed, into a pipe or a file.
-func (v *View) follow() func(Sight) error {
+func (v *View) follow() func(sight) error {
 	var shown settled
 	said := "" // the last line about a store that does not answer
 	printedOnce := false
-	return func(s Sight) error {
-		if s.Err != nil {
-			if text := noAnswer(s.Err); text != said {
+	return func(s sight) error {
+		if s.err != nil {
+			if text := noAnswer(s.err); text != said {
 				output.Say("%s: %s", v.Where.Name(), text)
 				said = text
 			}
@@ -83,13 +83,13 @@ func (v *View) follow() func(Sight) error {
 			output.Say("%s: answers again", v.Where.Name())
 			said = ""
 		}
-		now := settle(s.Holds, s.Queues)
+		now := settle(s.holds, s.queues)
 		if printedOnce && reflect.DeepEqual(now, shown) {
 			return nil
 		}
 		shown, printedOnce = now, true
 		if v.JSON {
-			return output.HoldsJSONLine(os.Stdout, s.Holds, s.Queues)
+			return output.HoldsJSONLine(os.Stdout, s.holds, s.queues)
 		}
 		_, err := fmt.Printf("%s\n%s\n\n", v.title(s), strings.Join(v.table(s, math.MaxInt), "\n"))
 		return err
@@ -98,18 +98,18 @@ func (v *View) follow() func(Sight) error {
 
 // redraw returns a function that draws the holds on the terminal. If the store does not answer,
 // those that it has shown last stay.
-func (v *View) redraw() func(Sight) error {
+func (v *View) redraw() func(sight) error {
 	screen := output.Screen{Terminal: os.Stdout}
-	var last Sight
-	return func(s Sight) error {
+	var last sight
+	return func(s sight) error {
 		trouble := ""
-		if s.Err == nil {
+		if s.err == nil {
 			last = s
 		} else {
-			trouble = noAnswer(s.Err)
+			trouble = noAnswer(s.err)
 		}
 		return screen.Draw(func(columns, room int) []string {
-			if last.Begun.IsZero() {
+			if last.begun.IsZero() {
 				return []string{trouble}
 			}
 			text := append([]string{v.title(last), trouble}, v.table(last, columns)...)
@@ -122,13 +122,13 @@ func (v *View) redraw() func(Sight) error {
 }
 
 // title names the store and the time.
-func (v *View) title(s Sight) string {
-	return fmt.Sprintf("%s  %s", words.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
+func (v *View) title(s sight) string {
+	return fmt.Sprintf("%s  %s", words.Printable(v.Where.Name()), s.begun.Format(time.RFC3339))
 }
 
 // table returns the lines of the table, without its IDs if these columns are too few for it.
-func (v *View) table(s Sight, columns int) []string {
-	rows := output.QueuedRows(s.Holds, s.Queues)
+func (v *View) table(s sight, columns int) []string {
+	rows := output.QueuedRows(s.holds, s.queues)
 	if len(rows) == 1 {
 		return []string{words.Printable(v.nothing())}
 	}

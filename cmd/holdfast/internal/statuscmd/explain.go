@@ -1,14 +1,42 @@
-package explain
+package statuscmd
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/words"
 )
+
+// Explain says in sentences who holds the resource, who waits for it, and why.
+func Explain(ctx context.Context, where location.Location, resource string) error {
+	l := looker{where: where}
+	defer l.close()
+	seen := l.look(ctx, holdfast.Filter{Resource: resource})
+	if seen.err != nil {
+		return where.Failure(seen.err)
+	}
+	s := scene{resource: resource, holds: seen.holds, noQueue: seen.queues == nil, waiters: seen.queues[resource]}
+	for _, line := range s.sentences() {
+		if _, err := fmt.Println(words.Printable(line)); err != nil {
+			return exit.Printed(err)
+		}
+	}
+	return nil
+}
+
+// scene is what the store shows of a resource.
+type scene struct {
+	resource string
+	holds    []holdfast.Status
+	noQueue  bool
+	waiters  []output.Waiting
+}
 
 // sentences returns what is to be printed, line by line.
 func (s *scene) sentences() []string {
