@@ -169,9 +169,7 @@ func (v *visit) waits(e *entry, i int) node {
 		order = "in turn"
 	}
 	why := text(e.reason(i))
-	// A waiter that lives asks four times while its place is kept, and the store notes every
-	// second request at least.
-	if asked := p.AskedAgo(); asked != driver.Unknown && p.Left > 0 && asked >= (asked+p.Left)*6/10 {
+	if asked, late := words.Late(p); late {
 		why = group(text("It has not asked for "), up(v.grows(asked)), text(", and its place ends in "), down(v.shrinks(p.Left)), text("."))
 	}
 	return group(cell("Wants it", text(words.Mode(p.Mode, p.Limit))), cell("For", up(v.grows(p.Age()))), cell("Order", text(order)), wide("Why", why))

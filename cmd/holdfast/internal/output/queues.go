@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Waiting is one that waits for a resource.
@@ -85,7 +86,7 @@ func byResource(holds []holdfast.Status, q Queues) iter.Seq2[string, []holdfast.
 // scripts that look for a row of the resource find its holds.
 func placeRow(w Waiting) []string {
 	order := Fairness(w.Place)
-	if asked, late := Late(w.Place); late {
+	if asked, late := words.Late(w.Place); late {
 		order += ", has not asked for " + Left(asked)
 	}
 	return []string{

@@ -56,33 +56,8 @@ func TestQueuedRows(t *testing.T) {
 	}
 }
 
-// The store returns when a waiter last asked, and for how long its place is kept, by its
-// own clock. That shows for how long it is kept each time, and whether the waiter is late.
-func TestLate(t *testing.T) {
-	for _, c := range []struct {
-		left, ago time.Duration // ago: when it asked
-		late      bool
-	}{
-		{10 * time.Second, 0, false},
-		{5 * time.Second, 5 * time.Second, false},
-		{4 * time.Second, 6 * time.Second, true},
-		{55 * time.Second, 5 * time.Second, false},
-		{30 * time.Second, 30 * time.Second, false},
-		{24 * time.Second, 36 * time.Second, true},
-		{24*time.Second + time.Millisecond, 36 * time.Second, true}, // a server rounds up
-		{8 * time.Second, 52 * time.Second, true},
-		{driver.Unknown, 52 * time.Second, false},
-	} {
-		p := waiterOf("r", "ada", true, time.Minute)
-		p.Left, p.Seen = c.left, p.Asked.Add(c.ago+time.Millisecond)
-		if got, late := Late(p); got.Truncate(time.Second) != c.ago || late != c.late {
-			t.Errorf("%+v: asked %v ago, late: %v", c, got, late)
-		}
-		p.Seen = time.Time{}
-		if got, late := Late(p); got != driver.Unknown || late {
-			t.Errorf("%+v: when it asked is not known, but it did %v ago, late: %v", c, got, late)
-		}
-	}
+// A waiter that is late may be gone.
+func TestLateRow(t *testing.T) {
 	p := waiterOf("r", "ada", true, 0)
 	p.Left, p.Seen = 4*time.Second, p.Asked.Add(6*time.Second)
 	if got := placeRow(Waiting{p, 1})[8]; !strings.HasSuffix(got, ", in turn, has not asked for 6s") {

@@ -123,7 +123,7 @@ func (s *scene) waiter(i int) string {
 	w := s.waiters[i]
 	text := fmt.Sprintf("  %s %s, %s, %s, %s: %s", output.Number(w), output.Waiter(w.Place), words.Mode(w.Mode, w.Limit),
 		output.Since(w.Since, w.Age()), output.Fairness(w.Place), s.reason(i))
-	if asked, late := output.Late(w.Place); late {
+	if asked, late := words.Late(w.Place); late {
 		return fmt.Sprintf("%s; it has not asked for %s, and its place ends in %s.", text, output.Left(asked), output.Left(w.Left.Truncate(time.Second)))
 	}
 	return text + "."
@@ -138,7 +138,7 @@ func (s *scene) reason(i int) string {
 	if why := words.Reason(s.holds, places, i); why != "" {
 		return why
 	}
-	if _, late := output.Late(places[i]); late {
+	if _, late := words.Late(places[i]); late {
 		return "nothing is in its way"
 	}
 	return "nothing is in its way, its next try succeeds"

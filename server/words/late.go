@@ -1,16 +1,15 @@
-package output
+package words
 
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Late returns how long ago the waiter last asked for its place, and whether that is longer
 // than waiters take that live. These ask four times while a place is kept, and the store
 // notes every second request at least.
-func Late(p holdfast.Place) (asked time.Duration, late bool) {
+func Late(p driver.Place) (asked time.Duration, late bool) {
 	asked = p.AskedAgo()
 	if asked == driver.Unknown || p.Left == driver.Unknown {
 		return asked, false
