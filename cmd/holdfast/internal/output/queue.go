@@ -29,7 +29,7 @@ func WaitBriefly() { stderr.waitBriefly() }
 func Draw(draw func()) { stderr.do(draw) }
 
 // Flush waits until everything is written. It is for the end of the program.
-func Flush() { stderr.flush() }
+func Flush() { stderr.wait(atEnd) }
 
 // queue calls functions that write, one after the other, in a goroutine of its own: a write
 // to a pipe that nobody reads, or to a stopped terminal, takes forever.
@@ -53,7 +53,6 @@ func (q *queue) waitBriefly() {
 // do calls the function after those before it, and waits until it was called.
 func (q *queue) do(write func()) {
 	q.mu.Lock()
-	brief, stuck := q.brief, q.stuck
 	if q.left > 0 || len(q.waiting) >= maxLines {
 		q.left++
 	} else {
@@ -63,39 +62,32 @@ func (q *queue) do(write func()) {
 		q.idle = make(chan struct{})
 		go q.empty()
 	}
-	idle := q.idle
+	most := briefly
+	if q.stuck {
+		most = 0
+	}
 	q.mu.Unlock()
-	switch {
-	case !brief:
-		<-idle
-	case !stuck:
-		q.wait(idle, briefly)
-	}
+	q.wait(most)
 }
 
-// wait waits until nothing is left to do, at most for that time.
-func (q *queue) wait(idle <-chan struct{}, most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
-		q.mu.Lock()
-		q.stuck = q.idle != nil
-		q.mu.Unlock()
-	}
-}
-
-func (q *queue) flush() {
+// wait waits until nothing is left to do, at most for that time if that is to be brief.
+func (q *queue) wait(most time.Duration) {
 	q.mu.Lock()
 	idle, brief := q.idle, q.brief
 	q.mu.Unlock()
 	switch {
 	case idle == nil:
-	case brief:
-		q.wait(idle, atEnd)
-	default:
+		return
+	case !brief:
 		<-idle
+		return
+	}
+	select {
+	case <-idle:
+	case <-time.After(most):
+		q.mu.Lock()
+		q.stuck = q.idle != nil
+		q.mu.Unlock()
 	}
 }
 

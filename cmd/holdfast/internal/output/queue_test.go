@@ -36,7 +36,7 @@ func TestQueueIsRead(t *testing.T) {
 					t.Fatalf("after line %d: %q", i, *written)
 				}
 			}
-			q.flush()
+			q.wait(atEnd)
 		})
 	}
 }
@@ -60,12 +60,12 @@ func TestQueueIsNotRead(t *testing.T) {
 			t.Errorf("it took %v, want %v once", took, briefly)
 		}
 		began = time.Now()
-		q.flush()
+		q.wait(atEnd)
 		if took := time.Since(began); took != atEnd {
 			t.Errorf("the end took %v, want %v", took, atEnd)
 		}
 		close(blocked)
-		q.flush()
+		q.wait(atEnd)
 		say("last")
 		want = append(want, fmt.Sprint(maxLines-1, " left out"), "last")
 		if !slices.Equal(*written, want) {
