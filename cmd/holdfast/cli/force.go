@@ -62,9 +62,6 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 	if !f.hold.IsZero() {
 		nothing = fmt.Sprintf("%q has no hold %s", f.resource, f.hold)
 	}
-	if f.store.Empty() {
-		return printHolds(asJSON, nil, nothing)
-	}
 	client, err := f.store.Open(ctx)
 	if err != nil {
 		return err

@@ -38,9 +38,6 @@ func lockID(args []string, form string) (string, error) {
 // refuseRun returns the exit for the lock ID of the run around this command, or of one that
 // was.
 func refuseRun(ctx context.Context, where location.Location, id string) error {
-	if where.Empty() {
-		return exit.Usagef("%s", past(where))
-	}
 	client, err := where.Open(ctx)
 	if err != nil {
 		return err

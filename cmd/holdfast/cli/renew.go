@@ -66,9 +66,6 @@ type renewal struct {
 }
 
 func (r renewal) run(ctx context.Context) error {
-	if r.store.Empty() {
-		return r.lost()
-	}
 	client, err := r.store.Open(ctx)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 )
 
 func newSweep() *cobra.Command {
@@ -26,14 +25,6 @@ never touches a live hold, and may run at any time, beside any other command.`,
 		if err != nil {
 			return err
 		}
-		return sweep(cmd, where)
-	}
-	return cmd
-}
-
-func sweep(cmd *cobra.Command, where location.Location) error {
-	var holds, records int
-	if !where.Empty() {
 		client, err := where.Open(cmd.Context())
 		if err != nil {
 			return err
@@ -43,8 +34,8 @@ func sweep(cmd *cobra.Command, where location.Location) error {
 		if err != nil {
 			return where.Failure(err)
 		}
-		holds, records = r.Holds, r.Records
+		_, err = fmt.Fprintf(os.Stdout, "expired holds removed: %d, idle records removed: %d\n", r.Holds, r.Records)
+		return exit.Printed(err)
 	}
-	_, err := fmt.Fprintf(os.Stdout, "expired holds removed: %d, idle records removed: %d\n", holds, records)
-	return exit.Printed(err)
+	return cmd
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
@@ -83,23 +82,20 @@ The exit status is
 
 // release releases all holds of the lock ID.
 func release(ctx context.Context, where location.Location, id string, asJSON bool) error {
-	var holds []holdfast.Status
-	if !where.Empty() {
-		client, err := where.Open(ctx)
-		if err != nil {
+	client, err := where.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	holds, err := client.Admin().ReleaseID(ctx, id)
+	switch {
+	case errors.Is(err, httplock.ErrDenied):
+		return exit.Errorf(exit.Store, "%v. By a lock ID, callers release their own locks; holdfast unlock --force RESOURCE releases others'", where.Failure(err))
+	case err != nil:
+		return where.Failure(err)
+	case len(holds) == 0:
+		if err := notResource(ctx, client, where, id); err != nil {
 			return err
-		}
-		defer client.Close()
-		if holds, err = client.Admin().ReleaseID(ctx, id); err != nil {
-			if errors.Is(err, httplock.ErrDenied) {
-				return exit.Errorf(exit.Store, "%v. By a lock ID, callers release their own locks; holdfast unlock --force RESOURCE releases others'", where.Failure(err))
-			}
-			return where.Failure(err)
-		}
-		if len(holds) == 0 {
-			if err := notResource(ctx, client, where, id); err != nil {
-				return err
-			}
 		}
 	}
 	return printHolds(asJSON, holds, fmt.Sprintf("lock ID %q holds nothing", id))

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server/words"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
@@ -192,8 +193,12 @@ func (l Location) Hide(text string) string {
 	return text
 }
 
-// Open returns a client of the store.
+// Open returns a client of the store. It creates no file: of one that is not there it returns a
+// client of a store in memory, in which nothing is held either.
 func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
+	if l.Empty() {
+		return holdfast.New(memlock.New(nil), nil), nil
+	}
 	client, err := holdfast.Open(ctx, l.URL, nil)
 	if err != nil {
 		return nil, l.Failure(err)

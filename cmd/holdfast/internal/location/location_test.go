@@ -55,7 +55,7 @@ func TestLocate(t *testing.T) {
 	}
 	// What the URL of the local store names is the same file.
 	l := locate(t, Local)
-	client, err := l.Open(t.Context())
+	client, err := holdfast.Open(t.Context(), l.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
