@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,48 +33,44 @@ shortens none. Without a LOCK-ID it takes $HOLDFAST_LOCK_ID. The exit status is
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := readFlag(cmd)
-	var r renewal
+	var ttl time.Duration
 	flags.Func("ttl", "how long from now, as a `duration`, the locks last; or forever (required)", func(text string) (err error) {
-		r.ttl, err = acquire.ParseTTLOrForever(text)
+		ttl, err = acquire.ParseTTLOrForever(text)
 		return err
 	})
-	flags.BoolVar(&r.json, "json", false, "print what was renewed as one JSON array")
+	asJSON := flags.Bool("json", false, "print what was renewed as one JSON array")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		const form = "holdfast renew --ttl DURATION LOCK-ID"
 		if !flags.Changed("ttl") {
 			return exit.Usagef("--ttl is needed: %s", form)
 		}
-		var err error
-		if r.id, err = lockID(args, form); err != nil {
+		id, err := lockID(args, form)
+		if err != nil {
 			return err
 		}
-		r.ofRun = len(args) == 0 && env.IsAround(r.id)
-		if r.store, err = store(); err != nil {
+		where, err := store()
+		if err != nil {
 			return err
 		}
-		return r.run(cmd.Context())
+		lost := fmt.Sprintf("lock ID %q holds nothing: its time ran out, or it was released. Lock again", id)
+		if len(args) == 0 && env.IsAround(id) {
+			lost = past(where)
+		}
+		return renew(cmd.Context(), where, id, ttl, *asJSON, lost)
 	}
 	return cmd
 }
 
-// renewal is one run of the command.
-type renewal struct {
-	store location.Location
-	id    string
-	ofRun bool // nobody named the ID: a run set it for this command
-	ttl   time.Duration
-	json  bool
-}
-
-func (r renewal) run(ctx context.Context) error {
-	client, err := r.store.Open(ctx)
+// renew extends all holds of the lock ID. If it has none, the text is that of the error.
+func renew(ctx context.Context, where location.Location, id string, ttl time.Duration, asJSON bool, lost string) error {
+	client, err := where.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	holds, err := client.Admin().RenewID(ctx, r.id, r.ttl)
+	holds, err := client.Admin().RenewID(ctx, id, ttl)
 	if len(holds) > 0 {
-		if err := printHolds(r.json, holds, ""); err != nil {
+		if err := printHolds(asJSON, holds, ""); err != nil {
 			return err
 		}
 	}
@@ -81,20 +78,12 @@ func (r renewal) run(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case !errors.Is(err, holdfast.ErrLost):
-		return r.store.Failure(err)
-	case len(holds) == 0:
-		if err := notResource(ctx, client, r.store, r.id); err != nil {
-			return err
-		}
-		return r.lost()
+		return where.Failure(err)
+	case len(holds) > 0:
+		return exit.Errorf(exit.Lost, "some locks of lock ID %q were not renewed: %s. Lock their resources again", id, output.Reason(err))
 	}
-	return exit.Errorf(exit.Lost, "some locks of lock ID %q were not renewed: %s. Lock their resources again", r.id, output.Reason(err))
-}
-
-// lost returns the exit for a lock ID that holds nothing.
-func (r renewal) lost() error {
-	if r.ofRun {
-		return exit.Errorf(exit.Lost, "%s", past(r.store))
+	if err := notResource(ctx, client, where, id); err != nil {
+		return err
 	}
-	return exit.Errorf(exit.Lost, "lock ID %q holds nothing: its time ran out, or it was released. Lock again", r.id)
+	return exit.Errorf(exit.Lost, "%s", lost)
 }
