@@ -1,9 +1,6 @@
 package output
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -75,6 +72,15 @@ type vacancy struct {
 // HoldsJSON prints the holds as a JSON array in many lines, each with the waiters of
 // its resource. Resources that are free, and yet waited for, are among the others.
 func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {
+	return JSON(out, entriesOf(holds, q))
+}
+
+// HoldsJSONLine prints the holds as a JSON array in one line.
+func HoldsJSONLine(out io.Writer, holds []holdfast.Status, q Queues) error {
+	return printJSON(out, entriesOf(holds, q), "")
+}
+
+func entriesOf(holds []holdfast.Status, q Queues) []any {
 	entries := make([]any, 0, len(holds)) // [] rather than null
 	for resource, of := range byResource(holds, q) {
 		if len(of) == 0 {
@@ -84,18 +90,5 @@ func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {
 			entries = append(entries, entryOf(s, q.json(resource)))
 		}
 	}
-	return JSON(out, entries)
-}
-
-// HoldsJSONLine prints the holds as a JSON array in one line.
-func HoldsJSONLine(out io.Writer, holds []holdfast.Status, q Queues) error {
-	var lines, line bytes.Buffer
-	if err := HoldsJSON(&lines, holds, q); err != nil {
-		return err
-	}
-	if err := json.Compact(&line, lines.Bytes()); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(out, line.String())
-	return err
+	return entries
 }

@@ -16,11 +16,13 @@ var control = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("
 
 // JSON prints the value as JSON in many lines, without characters that a terminal
 // would obey.
-func JSON(out io.Writer, value any) error {
+func JSON(out io.Writer, value any) error { return printJSON(out, value, "  ") }
+
+func printJSON(out io.Writer, value any, indent string) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	if err := enc.Encode(value); err != nil {
 		return err
 	}
