@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
@@ -22,7 +24,7 @@ func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "check [flags]",
 		Short:      "Check whether a store is fit for locks",
-		SuggestFor: []string{"doctor", "test"},
+		SuggestFor: []string{"doctor", "test", "bench"},
 		Long: `Tries every operation that locks need on a resource of its own, compares the
 answers with the rules of locks, measures the times, compares the clocks, and
 prints what the store promises and what that means. It does not touch other
@@ -97,8 +99,9 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 		return driver.Open(ctx, checked.URL)
 	})
 	report.Findings = append(report.Findings, fitness.Isolation())
-	if err := tidiedUp(ctx); err != nil {
-		return report, err
+	if i, ok := errors.AsType[process.Interruption](context.Cause(ctx)); ok {
+		return report, exit.Killed(i.Signal, fmt.Sprintf("stopped by a signal (%v); what was locked is released, or ends by itself within %v",
+			i.Signal, holdfast.DefaultTTL))
 	}
 	for i, f := range report.Findings {
 		if f.Err != nil {

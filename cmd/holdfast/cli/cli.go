@@ -22,7 +22,6 @@
 //	statuscmd  showing the holds, once or again and again (status), and why somebody waits
 //	historycmd showing what became of holds (history)
 //	fitness    checking whether a store is fit to lock on
-//	measure    timing a store
 //	serve      running the server: its listeners, signals, start and end
 //	meters     the metrics of the server
 //	collect    what lists of a store yield, as slices

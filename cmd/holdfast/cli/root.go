@@ -87,7 +87,7 @@ time: on this machine without any set-up, or on all machines that share a store.
 		return cmd.Help()
 	}
 	root.AddCommand(newRun(), newHeld(), newLock(), newUnlock(), newRenew(),
-		newStatus(), newExplain(), newHistory(), newSweep(), newCheck(), newBench(), newServe(), newToken(), newStores(), newSchema(), newVersion())
+		newStatus(), newExplain(), newHistory(), newSweep(), newCheck(), newServe(), newToken(), newStores(), newSchema(), newVersion())
 	root.AddGroup(&cobra.Group{ID: additional})
 	help := newHelp()
 	root.SetHelpCommand(help)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/fit"
 )
@@ -17,14 +16,18 @@ import (
 // stepTime is how long the store may take for one step.
 const stepTime = 15 * time.Second
 
+// Open makes a Client with those options, on a connection of its own.
+type Open func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error)
+
 // check is one check of a store under way.
 type check struct {
 	Report
-	open     measure.Open
+	open     Open
 	store    OpenStore
 	resource string
 	// mine and other are two Clients with connections of their own.
 	mine, other *holdfast.Client
+	refusals    chan struct{} // of waiters
 	token       uint64        // of the first lock
 	ttl         time.Duration // the shortest that makes sense; 0 if it is not known
 }
@@ -32,8 +35,8 @@ type check struct {
 // Check checks the store that open makes Clients of, and that store opens. It takes a few
 // seconds, longer with a slow store. It uses a resource of its own, and leaves only that idle
 // record, which a Sweep removes.
-func Check(ctx context.Context, open measure.Open, store OpenStore) Report {
-	c := &check{open: open, store: store, resource: "holdfast check " + driver.NewHoldID().String()}
+func Check(ctx context.Context, open Open, store OpenStore) Report {
+	c := &check{open: open, store: store, resource: "holdfast check " + driver.NewHoldID().String(), refusals: make(chan struct{}, 2)}
 	c.run(ctx)
 	return c.Report
 }
@@ -41,17 +44,18 @@ func Check(ctx context.Context, open measure.Open, store OpenStore) Report {
 // run takes the steps until one fails that the others depend on.
 func (c *check) run(ctx context.Context) {
 	began := time.Now()
+	opts := &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{AttemptEnd: c.attempted}}
 	for _, client := range []**holdfast.Client{&c.mine, &c.other} {
 		var err error
 		if *client, err = within(ctx, func(ctx context.Context) (*holdfast.Client, error) {
-			return c.open(ctx, &holdfast.Options{NoSweep: true})
+			return c.open(ctx, opts)
 		}); err != nil {
 			c.failed("open", "it cannot be opened", err)
 			return
 		}
 		defer (*client).Close() // releases what a failed step left locked
 		if client == &c.mine {
-			c.say("open", fit.OK, "reachable, and its schema is in order (took %v)", measure.Round(time.Since(began)))
+			c.say("open", fit.OK, "reachable, and its schema is in order (took %v)", round(time.Since(began)))
 		}
 	}
 	c.Traits = c.mine.Traits()

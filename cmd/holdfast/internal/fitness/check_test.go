@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
@@ -34,7 +33,7 @@ func faulty(t *testing.T, decide func(drivertest.Call) drivertest.Fault) *driver
 func sound(drivertest.Call) drivertest.Fault { return drivertest.Fault{} }
 
 // opens makes Clients of one store.
-func opens(s driver.Store) measure.Open {
+func opens(s driver.Store) Open {
 	return func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 		return holdfast.New(s, opts), nil
 	}
@@ -112,8 +111,8 @@ func TestSound(t *testing.T) {
 		}
 		mustFind(t, r, "list", fit.OK, "and 2 more")
 		mustFind(t, r, "ttl", fit.OK, "1s")
-		if r.Pair.Count() != pairs || r.Renewal.Count() != pairs || r.HandOver.Count() != handOvers {
-			t.Errorf("%d pairs, %d renewals, %d hand-overs", r.Pair.Count(), r.Renewal.Count(), r.HandOver.Count())
+		if len(r.Pair) != pairs || len(r.Renewal) != pairs || len(r.HandOver) != handOvers {
+			t.Errorf("%d pairs, %d renewals, %d hand-overs", len(r.Pair), len(r.Renewal), len(r.HandOver))
 		}
 		if *r.ShortestTTLMs != 1000 || *r.ClockAheadMs != 0 || *r.ClockUncertaintyMs != 0 || r.Traits != f.Traits() {
 			t.Errorf("%+v, %+v", r.Figures, r.Traits)
@@ -216,8 +215,8 @@ func TestSlow(t *testing.T) {
 		mustFind(t, r, "round-trip", fit.OK, "take 3s, a renewal 1.5s")
 		mustFind(t, r, "ttl", fit.Warn, "--ttl 1m0s or more")
 		mustFind(t, r, "wake-ups", fit.OK, "after 3s")
-		if r.Pair.Count() != minPairs || *r.ShortestTTLMs != 60000 {
-			t.Errorf("%d pairs, TTL %v", r.Pair.Count(), *r.ShortestTTLMs)
+		if len(r.Pair) != minPairs || *r.ShortestTTLMs != 60000 {
+			t.Errorf("%d pairs, TTL %v", len(r.Pair), *r.ShortestTTLMs)
 		}
 		if *r.ClockAheadMs != 750 || *r.ClockUncertaintyMs != 750 {
 			t.Errorf("ahead by %v ms, give or take %v; want 750", *r.ClockAheadMs, *r.ClockUncertaintyMs)
@@ -253,7 +252,7 @@ func TestClocks(t *testing.T) {
 			s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
 			r := Check(t.Context(), opens(s), itself(s))
 			mustFind(t, r, "offset", c.result, c.says)
-			if want := measure.Milliseconds(c.ahead); *r.ClockAheadMs != want {
+			if want := milliseconds(c.ahead); *r.ClockAheadMs != want {
 				t.Errorf("ahead by %v, want %v", *r.ClockAheadMs, want)
 			}
 		})
@@ -307,8 +306,8 @@ func TestWakeUps(t *testing.T) {
 		f := faulty(t, silent)
 		r := Check(t.Context(), opens(f), itself(f))
 		mustFind(t, r, "wake-ups", fit.Warn, "none came")
-		if r.Failed() != nil || r.HandOver.Count() < 1 || r.HandOver.Count() > 3 {
-			t.Errorf("%+v, %d hand-overs", r.Failed(), r.HandOver.Count())
+		if r.Failed() != nil || len(r.HandOver) < 1 || len(r.HandOver) > 3 {
+			t.Errorf("%+v, %d hand-overs", r.Failed(), len(r.HandOver))
 		}
 	})
 	inBubble(t, "not promised", func(t *testing.T) {
@@ -343,6 +342,18 @@ func TestInterrupted(t *testing.T) {
 		})
 		if r := Check(ctx, opens(f), itself(f)); r.Failed() == nil {
 			t.Errorf("%+v", r.Findings)
+		}
+		mustBeFree(t, f)
+	})
+}
+
+// A hand-over lasts from before the release to the grant.
+func TestHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, slow(2*time.Millisecond))
+		r := Check(t.Context(), opens(f), itself(f))
+		if r.HandOver.Quantile(0) != 4*time.Millisecond || r.HandOver.Quantile(1) != 4*time.Millisecond {
+			t.Errorf("the hand-overs took %v", r.HandOver)
 		}
 		mustBeFree(t, f)
 	})

@@ -1,12 +1,13 @@
 package fitness
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/server/fit"
 )
 
@@ -33,7 +34,7 @@ func (c *check) clock(created, before, after time.Time) {
 	}
 	half := after.Sub(before) / 2
 	off := created.Sub(before) - half
-	c.ClockAheadMs, c.ClockUncertaintyMs = new(measure.Milliseconds(off)), new(measure.Milliseconds(half))
+	c.ClockAheadMs, c.ClockUncertaintyMs = new(milliseconds(off)), new(milliseconds(half))
 	direction := "ahead of"
 	if off < 0 {
 		direction = "behind"
@@ -42,13 +43,13 @@ func (c *check) clock(created, before, after time.Time) {
 	if off.Abs()-half > farOff {
 		text, result = ". No lock depends on it, but the dates that status shows do; set whichever is wrong", fit.Warn
 	}
-	c.say("offset", result, "the store's clock is %v %s this machine's, give or take %v%s", measure.Round(off.Abs()), direction, measure.Round(half), text)
+	c.say("offset", result, "the store's clock is %v %s this machine's, give or take %v%s", round(off.Abs()), direction, round(half), text)
 }
 
 // roundTrips measures what a lock costs, and says which TTLs that allows.
 func (c *check) roundTrips(ctx context.Context) bool {
-	pair, renewal, all := new(measure.Samples), new(measure.Samples), new(measure.Samples)
-	for began := time.Now(); pair.Count() < pairs && (pair.Count() < minPairs || time.Since(began) <= measureTime); {
+	var pair, renewal, all Samples
+	for began := time.Now(); len(pair) < pairs && (len(pair) < minPairs || time.Since(began) <= measureTime); {
 		var hold *holdfast.Hold
 		times := []time.Time{time.Now()}
 		for what, f := range []func() error{
@@ -60,24 +61,24 @@ func (c *check) roundTrips(ctx context.Context) bool {
 				return c.failed("round-trip", "a lock cannot be "+[...]string{"acquired", "renewed", "released"}[what], err)
 			}
 			times = append(times, time.Now())
-			all.Add(times[what+1].Sub(times[what]))
+			all = append(all, times[what+1].Sub(times[what]))
 		}
-		pair.Add(times[1].Sub(times[0]) + times[3].Sub(times[2]))
-		renewal.Add(times[2].Sub(times[1]))
+		pair = append(pair, times[1].Sub(times[0])+times[3].Sub(times[2]))
+		renewal = append(renewal, times[2].Sub(times[1]))
 	}
 	c.Pair, c.Renewal, c.ttl = pair, renewal, fit.SensibleTTL(all.Quantile(1))
 	c.ShortestTTLMs = new(c.ttl.Milliseconds())
 	c.say("round-trip", fit.OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
-		median(pair), median(renewal), longest(pair), longest(renewal), pair.Count())
+		median(pair), median(renewal), longest(pair), longest(renewal), len(pair))
 	if c.ttl > holdfast.DefaultTTL {
 		return c.say("ttl", fit.Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.ttl, holdfast.DefaultTTL)
 	}
 	return c.say("ttl", fit.OK, "the shortest --ttl that makes sense is %v", c.ttl)
 }
 
-func longest(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(1)) }
+func longest(s Samples) time.Duration { return round(s.Quantile(1)) }
 
-func median(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(0.5)) }
+func median(s Samples) time.Duration { return round(s.Quantile(0.5)) }
 
 // wakeUps measures how soon a waiter gets a lock that was released.
 func (c *check) wakeUps(ctx context.Context) bool {
@@ -85,14 +86,12 @@ func (c *check) wakeUps(ctx context.Context) bool {
 	limit := stepTime + 10*c.Pair.Quantile(1)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	took, err := measure.HandOvers(ctx, c.open, c.resource, func(n int, spent time.Duration) bool {
-		return n < handOvers && spent < measureTime
-	})
+	took, err := c.handOvers(ctx)
 	if err != nil && !errors.Is(err, holdfast.ErrHeld) {
 		return c.failed("wake-ups", "a lock cannot be handed over", err)
 	}
 	if err != nil {
-		return c.say("wake-ups", fit.Fail, "a waiter did not get a released lock within %v", measure.Round(limit))
+		return c.say("wake-ups", fit.Fail, "a waiter did not get a released lock within %v", round(limit))
 	}
 	c.HandOver = took
 	handedOver := median(took)
@@ -103,4 +102,71 @@ func (c *check) wakeUps(ctx context.Context) bool {
 		return c.say("wake-ups", fit.Warn, "none came: the waiter detected the release by polling, after %v", handedOver)
 	}
 	return c.say("wake-ups", fit.OK, "a waiter gets a released lock after %v", handedOver)
+}
+
+// attempted notes the refusals of a waiter.
+func (c *check) attempted(_ context.Context, a holdfast.AttemptInfo) {
+	if errors.Is(a.Err, holdfast.ErrHeld) {
+		select {
+		case c.refusals <- struct{}{}:
+		default: // enough are noted
+		}
+	}
+}
+
+// handOvers lets the two Clients pass the lock to and fro. It measures how long each hand-over
+// takes, from before the release to the grant to the waiter.
+func (c *check) handOvers(ctx context.Context) (took Samples, err error) {
+	hold, err := c.mine.Lock(ctx, c.resource, nil)
+	to, next := c.other, c.mine
+	for began := time.Now(); err == nil && len(took) < handOvers && (len(took) == 0 || time.Since(began) < measureTime); to, next = next, to {
+		var d time.Duration
+		if d, hold, err = c.handOver(ctx, hold, to); err == nil {
+			took = append(took, d)
+		}
+	}
+	if err != nil {
+		return took, err
+	}
+	return took, hold.Unlock(ctx)
+}
+
+var errEarly = fmt.Errorf("%w: it grants a lock before that is released", holdfast.ErrUnusable)
+
+// handOver returns how long the hand-over took, and the waiter's hold.
+func (c *check) handOver(ctx context.Context, hold *holdfast.Hold, to *holdfast.Client) (time.Duration, *holdfast.Hold, error) {
+	type answer struct {
+		hold *holdfast.Hold
+		at   time.Time
+		err  error
+	}
+	for len(c.refusals) > 0 {
+		<-c.refusals
+	}
+	answers := make(chan answer, 1) // the Client's Close ends the Lock, if nothing else does
+	go func() {
+		h, err := to.Lock(ctx, c.resource, nil)
+		answers <- answer{h, time.Now(), err}
+	}()
+	enough := 1 // refusals mean that it waits
+	if c.Traits.Notifies {
+		enough = 2 // the second comes when the subscription is effective
+	}
+	for range enough {
+		select {
+		case <-c.refusals:
+		case a := <-answers:
+			if a.err != nil {
+				return 0, nil, a.err
+			}
+			// Or the hold was lost, while this process stood still.
+			return 0, nil, fmt.Errorf("hand over: %w", cmp.Or(hold.Unlock(ctx), errEarly))
+		}
+	}
+	released := time.Now()
+	if err := hold.Unlock(ctx); err != nil {
+		return 0, nil, err
+	}
+	a := <-answers
+	return a.at.Sub(released), a.hold, a.err
 }

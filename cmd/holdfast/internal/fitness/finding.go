@@ -5,7 +5,6 @@ package fitness
 import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/server/fit"
 )
@@ -23,9 +22,9 @@ type Report struct {
 type Figures struct {
 	// Pair is an acquire and a release, and HandOver the time from a release to the grant
 	// to the waiter.
-	Pair     *measure.Samples `json:"acquireAndRelease"`
-	Renewal  *measure.Samples `json:"renewal"`
-	HandOver *measure.Samples `json:"handOver"`
+	Pair     Samples `json:"acquireAndRelease"`
+	Renewal  Samples `json:"renewal"`
+	HandOver Samples `json:"handOver"`
 	// ClockAheadMs is how far the store's clock is ahead of this machine's, give or take
 	// half the round trip in which it was read.
 	ClockAheadMs       *float64 `json:"clockAheadMs"`

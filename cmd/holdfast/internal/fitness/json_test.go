@@ -6,16 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/server/fit"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
 // samples are some durations in milliseconds.
-func samples(ms ...int) *measure.Samples {
-	s := new(measure.Samples)
+func samples(ms ...int) (s Samples) {
 	for _, n := range ms {
-		s.Add(time.Duration(n) * time.Millisecond)
+		s = append(s, time.Duration(n)*time.Millisecond)
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package measure
+package fitness
 
 import (
 	"testing"
@@ -25,13 +25,7 @@ func TestQuantiles(t *testing.T) {
 		"long":        {[]time.Duration{time.Second, 3 * time.Hour}, time.Second, 3 * time.Hour, 3 * time.Hour, 3 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := new(Samples)
-			for _, d := range c.samples {
-				s.Add(d)
-			}
-			if got := s.Count(); got != len(c.samples) {
-				t.Errorf("%d samples, want %d", got, len(c.samples))
-			}
+			s := Samples(c.samples)
 			if got := s.Quantile(1); got != c.max {
 				t.Errorf("the longest is %v, want %v", got, c.max)
 			}
@@ -55,7 +49,7 @@ func TestRound(t *testing.T) {
 		-1234567 * time.Nanosecond: "-1.23ms",
 		12345 * time.Second:        "3h25m0s",
 	} {
-		if got := Round(d).String(); got != want {
+		if got := round(d).String(); got != want {
 			t.Errorf("%v is rounded to %s, want %s", d, got, want)
 		}
 	}
