@@ -61,39 +61,26 @@ else in the home folder that the system has for the user.
 	return b.String()
 }
 
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND | TOPIC]",
-		Short:   "Explain a command or a topic",
-		GroupID: additional,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			var found []string
-			if len(args) == 0 {
-				for _, c := range cmd.Root().Commands() {
-					if !c.Hidden && strings.HasPrefix(c.Name(), prefix) {
-						found = append(found, cobra.CompletionWithDesc(c.Name(), c.Short))
-					}
-				}
-			}
-			return found, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return exit.Usagef("there is no help on %s; holdfast help lists all topics", quote.Short(strings.Join(args, " ")))
-			}
-			of.InitDefaultHelpFlag()
-			return of.Help()
-		},
+// addHelp adds cobra's command help, which takes an unknown topic for success.
+func addHelp(root *cobra.Command) {
+	root.SetHelpCommandGroupID(additional)
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it is there now
+	help.Use, help.Short = "help [COMMAND | TOPIC]", "Explain a command or a topic"
+	help.Long, help.Run = "", nil
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		of, rest, err := cmd.Root().Find(args)
+		if err != nil || len(rest) > 0 {
+			return exit.Usagef("there is no help on %s; holdfast help lists all topics", quote.Short(strings.Join(args, " ")))
+		}
+		of.InitDefaultHelpFlag()
+		return of.Help()
 	}
 }
 
-// part is a part of the usage of a command.
-type part struct{ title, text string }
-
-// usageOf returns the parts of the usage of a command: as cobra has them, but wrapped, and
-// with the variables of the flags.
-func usageOf(cmd *cobra.Command) []part {
+// usage prints the usage of a command: as cobra has it, but wrapped, and with the variables
+// of the flags.
+func usage(cmd *cobra.Command) error {
 	flags, more := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags, more.SortFlags = false, false
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
@@ -108,7 +95,8 @@ func usageOf(cmd *cobra.Command) []part {
 			flags.AddFlag(&f)
 		}
 	})
-	parts := []part{
+	before := ""
+	for _, part := range []struct{ title, text string }{
 		{"Usage", "  " + cmd.UseLine() + "\n"},
 		{"Examples", cmd.Example + "\n"},
 		{"Commands", list(cmd, func(c *cobra.Command) bool { return c.Runnable() && c.GroupID == "" })},
@@ -116,16 +104,11 @@ func usageOf(cmd *cobra.Command) []part {
 		{"Topics for help", list(cmd, (*cobra.Command).IsAdditionalHelpTopicCommand)},
 		{"Flags", flags.FlagUsagesWrapped(helpWidth)},
 		{"More flags", more.FlagUsagesWrapped(helpWidth)},
-	}
-	return slices.DeleteFunc(parts, func(p part) bool { return strings.TrimSpace(p.text) == "" })
-}
-
-// usage prints the usage of a command.
-func usage(cmd *cobra.Command) error {
-	before := ""
-	for _, p := range usageOf(cmd) {
-		fmt.Fprintf(cmd.OutOrStderr(), "%s%s:\n%s", before, p.title, p.text)
-		before = "\n"
+	} {
+		if strings.TrimSpace(part.text) != "" {
+			fmt.Fprintf(cmd.OutOrStderr(), "%s%s:\n%s", before, part.title, part.text)
+			before = "\n"
+		}
 	}
 	return nil
 }

@@ -65,10 +65,6 @@ time: on this machine without any set-up, or on all machines that share a store.
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Name() == cobra.ShellCompRequestCmd {
-				explainFlags(cmd.Root())
-				return nil
-			}
 			if err := env.Take(cmd); err != nil {
 				return err
 			}
@@ -89,9 +85,7 @@ time: on this machine without any set-up, or on all machines that share a store.
 	root.AddCommand(newRun(), newHeld(), newLock(), newUnlock(), newRenew(),
 		newStatus(), newExplain(), newHistory(), newSweep(), newCheck(), newServe(), newToken(), newStores(), newSchema(), newVersion())
 	root.AddGroup(&cobra.Group{ID: additional})
-	help := newHelp()
-	root.SetHelpCommand(help)
-	root.AddCommand(help, newMan())
+	addHelp(root)
 	addCompletion(root)
 	root.AddCommand(newTopics()...)
 	root.SetUsageFunc(usage)

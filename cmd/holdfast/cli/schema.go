@@ -29,7 +29,6 @@ URL names the store as --store does.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: completeStore,
 	}
 	store := storeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -28,8 +28,8 @@ type Kind struct {
 // Traits are the weakest.
 func (k Kind) Varies() bool { return slices.Contains(k.Schemes, "https") }
 
-// endsWithProcess reports whether the locks are no longer there when this process ends.
-func (k Kind) endsWithProcess() bool { return k.Traits.Reach == driver.Process && !k.Varies() }
+// EndsWithProcess reports whether the locks are no longer there when this process ends.
+func (k Kind) EndsWithProcess() bool { return k.Traits.Reach == driver.Process && !k.Varies() }
 
 // Kinds lists the kinds of store that every holdfast has. A program can add others,
 // which it registers with package driver.

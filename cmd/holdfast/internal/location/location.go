@@ -66,7 +66,7 @@ func Locate(named string) (Location, error) {
 	case isPort(u.Opaque) && !slices.Contains(driver.Schemes(), u.Scheme): // the port is not shown: it may be a password
 		return Location{}, exit.Errorf(exit.Store, "%s: is no kind of store; if it is a host and a port, write http:// before it, and https:// for another machine",
 			u.Scheme)
-	case kindOf(u.Scheme).endsWithProcess():
+	case kindOf(u.Scheme).EndsWithProcess():
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
 	case u.Scheme == "sqlite":
