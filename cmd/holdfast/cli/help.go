@@ -38,10 +38,10 @@ func newTopics() []*cobra.Command {
 
 func environment() string {
 	var b strings.Builder
-	b.WriteString(`Every flag but -c may also be given as a variable, which the help of its command
-names: HOLDFAST_STORE for --store of all commands, HOLDFAST_NO_WAIT for --no-wait
-of run and lock, and with the name of the command for all others, such as
-HOLDFAST_STATUS_JSON. The command line counts for more, also for flags that
+	b.WriteString(`--store of all commands, and every flag but -c of run, lock and serve, may also be
+given as a variable, which the help of the command names: HOLDFAST_STORE for
+--store, HOLDFAST_NO_WAIT for --no-wait of run and lock, and HOLDFAST_SERVE_AUTH
+for --auth of serve. The command line counts for more, also for flags that
 exclude one another. A switch is true or false. An empty variable is an empty
 value, which most flags refuse; unset it instead.
 

@@ -24,32 +24,23 @@ const fromVariable = "holdfast_from_variable"
 // of names for each group.
 const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
 
-// Everywhere lists the flags that mean the same to all commands.
-var Everywhere = []string{"store"}
-
 // lineOnly lists the flags that only the command line has.
 var lineOnly = []string{"help", "version", "script"}
 
 // Variable returns the name of the variable that can give the command's flag, "" if
-// there is none. run and lock share their variables. Those of other commands have the
-// command's name in them: a value for run --owner must not filter status.
+// there is none. run and lock share their variables, and --store is the same everywhere.
 func Variable(cmd *cobra.Command, flag *pflag.Flag) string {
-	if slices.Contains(lineOnly, flag.Name) || flag.Hidden || cmd.Hidden {
+	prefix, command := "HOLDFAST_", cmd.Name()
+	switch {
+	case slices.Contains(lineOnly, flag.Name):
+		return ""
+	case flag.Name == "store", command == "run", command == "lock":
+	case command == "serve":
+		prefix += "SERVE_"
+	default:
 		return ""
 	}
-	words := strings.Fields(cmd.CommandPath())
-	if takes := cmd.Name() == "run" || cmd.Name() == "lock"; takes || slices.Contains(Everywhere, flag.Name) {
-		words = words[:1]
-	}
-	name := strings.ToUpper(strings.ReplaceAll(strings.Join(append(words, flag.Name), "_"), "-", "_"))
-	if cmd.Name() != "lock" { // whose lock may join the one around it
-		for _, v := range Told {
-			if v.Name == name {
-				return ""
-			}
-		}
-	}
-	return name
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 }
 
 // Take sets the flags that are not on the command line from their variables. A flag
@@ -126,9 +117,7 @@ func suggest(cmd *cobra.Command, unknown *pflag.NotExistError) string {
 	}
 	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !flag.Hidden {
-			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
-		}
+		flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
 	})
 	near := flags.SuggestionsFor(name)
 	if len(near) == 0 {

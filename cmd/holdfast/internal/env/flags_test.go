@@ -24,7 +24,7 @@ func tree() (root *cobra.Command, took map[string]string) {
 			return errors.Join(Take(cmd), CheckRivals(cmd))
 		},
 	}
-	for _, name := range []string{"run", "lock", "status"} {
+	for _, name := range []string{"run", "lock", "status", "serve"} {
 		cmd := &cobra.Command{Use: name, Args: cobra.NoArgs}
 		flags := cmd.Flags()
 		wait := new(time.Duration)
@@ -34,12 +34,10 @@ func tree() (root *cobra.Command, took map[string]string) {
 		limit := flags.Int("limit", 0, "")
 		comment := flags.String("comment", "none", "")
 		store := flags.String("store", "", "")
-		secret := flags.String("secret", "", "")
-		flags.Lookup("secret").Hidden = true
 		lockID := flags.String("lock-id", "", "")
 		token := flags.Uint64("token", 0, "")
 		cmd.RunE = func(*cobra.Command, []string) error {
-			took["all"] = fmt.Sprintf("%v %v %d %q %s%s %q %d", *wait, *now, *limit, *comment, *store, *secret, *lockID, *token)
+			took["all"] = fmt.Sprintf("%v %v %d %q %s %q %d", *wait, *now, *limit, *comment, *store, *lockID, *token)
 			if *limit < 0 {
 				return exit.Usagef("--limit %d is negative", *limit)
 			}
@@ -76,24 +74,24 @@ func TestTakeVariables(t *testing.T) {
 		{"NO_WAIT=1 WAIT=1m", "run", "HOLDFAST_NO_WAIT and HOLDFAST_WAIT exclude each other; give one of them"},
 		{"", "run -n --wait 1s", "--no-wait and --wait exclude each other; give one of them"},
 
-		// What run tells its command is no flag of a run within.
-		{"LOCK_ID=me TOKEN=7", "run", nothing},
+		// What run tells its command is no flag of what runs within.
 		{"LOCK_ID=me TOKEN=7", "status", nothing},
 		{"LOCK_ID=me", "lock", `0s false 0 "none"  "me" 0`},
 		{"LOCK_ID=me", "run --lock-id other", `0s false 0 "none"  "other" 0`},
 
-		// run and lock share theirs; others have their own.
+		// run and lock share theirs; serve has its own, and others have none.
 		{"WAIT=1m LIMIT=3 STORE=local", "lock", `1m0s false 3 "none" local "" 0`},
 		{"WAIT=1m LIMIT=3 STORE=local", "status", `0s false 0 "none" local "" 0`},
-		{"STATUS_LIMIT=3 STATUS_NO_WAIT=t", "status", `0s true 3 "none"  "" 0`},
-		{"STATUS_LIMIT=3 RUN_LIMIT=3 LIMITS=3 HELP=1 STATUS_STORE=x", "run", nothing},
-		{"SECRET=x", "run", nothing},
+		{"SERVE_LIMIT=3 SERVE_NO_WAIT=t", "serve", `0s true 3 "none"  "" 0`},
+		{"WAIT=1m LIMIT=3 STORE=local", "serve", `0s false 0 "none" local "" 0`},
+		{"STATUS_LIMIT=3 LIMIT=3 STATUS_NO_WAIT=junk", "status", nothing},
+		{"SERVE_LIMIT=3 RUN_LIMIT=3 LIMITS=3 HELP=1 SERVE_STORE=x", "run", nothing},
 
 		{"WAIT=soon", "run", `HOLDFAST_WAIT cannot be "soon": want a duration such as 30s, 1h30m or 30, which is in seconds`},
 		{"WAIT=", "run", `HOLDFAST_WAIT cannot be "": want a duration such as 30s, 1h30m or 30, which is in seconds`},
 		{"LIMIT=two", "run", `HOLDFAST_LIMIT cannot be "two": want a whole number`},
 		{"NO_WAIT=", "run", `HOLDFAST_NO_WAIT cannot be "": want true or false`},
-		{"STATUS_NO_WAIT=maybe", "status", `HOLDFAST_STATUS_NO_WAIT cannot be "maybe": want true or false`},
+		{"SERVE_NO_WAIT=maybe", "serve", `HOLDFAST_SERVE_NO_WAIT cannot be "maybe": want true or false`},
 		{"WAIT=soon", "run --wait 1s", `1s false 0 "none"  "" 0`},
 		{"WAIT=soon", "status", nothing},
 
