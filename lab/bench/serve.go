@@ -27,7 +27,6 @@ import (
 type served struct {
 	cmd     *exec.Cmd
 	url     string // of its API
-	debug   string // of its metrics and profiles
 	callers []servedCaller
 	// trusting is the TLS configuration for clients of a server with TLS.
 	trusting *tls.Config
@@ -70,7 +69,7 @@ func serve(ctx context.Context, binary, dir, storeURL string, c *certificate) *s
 	auth := filepath.Join(dir, "auth.json")
 	check(os.WriteFile(auth, text, 0o600))
 	s.cmd = exec.CommandContext(ctx, binary, "serve", "--store", storeURL, "--listen", "127.0.0.1:0", "--auth", auth,
-		"--audit", filepath.Join(dir, "audit"), "--debug-listen", "127.0.0.1:0", "--drain-delay", "0")
+		"--audit", filepath.Join(dir, "audit"), "--drain-delay", "0")
 	if c != nil {
 		s.cmd.Args = append(s.cmd.Args, "--tls-cert", c.cert, "--tls-key", c.key)
 		s.trusting = c.trusting()
@@ -113,12 +112,8 @@ func (s *served) awaitReady(said io.Reader) error {
 		for lines.Scan() {
 			line := lines.Text()
 			all = append(all, line)
-			switch m := listening.FindStringSubmatch(line); {
-			case m == nil:
-			case s.url == "":
+			if m := listening.FindStringSubmatch(line); m != nil {
 				s.url = m[1]
-			default:
-				s.debug = m[1]
 			}
 			if strings.HasSuffix(line, ": ready") {
 				ready <- nil
@@ -150,14 +145,17 @@ func (s *served) open(ctx context.Context, file string, caller *servedCaller, c 
 
 // dropped returns how many events are missing in the audit log.
 func (s *served) dropped(ctx context.Context) string {
-	req := must(http.NewRequestWithContext(ctx, http.MethodGet, s.debug+"/metrics", nil))
-	res, err := http.DefaultClient.Do(req)
+	req := must(http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil))
+	req.Header.Set("Authorization", "Bearer "+s.callers[0].token)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.trusting}}
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
 	check(err)
 	defer res.Body.Close()
 	text := must(io.ReadAll(res.Body))
 	m := regexp.MustCompile(`(?m)^holdfast_server_audit_dropped_total (\S+)$`).FindSubmatch(text)
 	if m == nil {
-		failf("%s: no audit among the metrics", s.debug)
+		failf("%s: no audit among the metrics", s.url)
 	}
 	return string(m[1])
 }

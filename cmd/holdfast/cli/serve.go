@@ -70,7 +70,6 @@ auth file and the TLS files are read again when they change. The exit status is
 	span.Var(flags, &c.MaxWait, "max-wait", server.DefaultMaxWait, "the longest `duration` that a request may wait for a lock; shorter than what\n"+
 		"proxies wait for an answer")
 	span.Var(flags, &c.DrainDelay, "drain-delay", serve.DrainDelay, "the `duration` from TERM, when /readyz begins to fail, to the end of waits")
-	flags.StringVar(&c.Debug, "debug-listen", "", "an `address` of loopback and a port for metrics and profiles")
 	asJSON := flags.Bool("json-log", false, "print each line on stderr as a JSON object")
 	for _, name := range []string{"unix", "auth", "tls-cert", "tls-key", "client-ca", "audit", "history"} {
 		_ = cmd.MarkFlagFilename(name) // fails for a flag that is not there

@@ -43,7 +43,6 @@ type Config struct {
 	History    string // the file, or empty
 	MaxWait    time.Duration
 	DrainDelay time.Duration
-	Debug      string // an address with a port, or empty
 
 	proxies []netip.Prefix
 }
@@ -52,7 +51,6 @@ type Config struct {
 // sends nothing and opens nothing.
 func (c *Config) Validate() error {
 	host, _, listenErr := net.SplitHostPort(c.Listen)
-	debugHost, _, debugErr := net.SplitHostPort(c.Debug)
 	switch {
 	case (c.Certificate == "") != (c.Key == ""):
 		return exit.Usagef("--tls-cert and --tls-key come together")
@@ -68,10 +66,6 @@ func (c *Config) Validate() error {
 		return exit.Usagef("--max-wait %v is not longer than 0", c.MaxWait)
 	case c.DrainDelay < 0:
 		return exit.Usagef("--drain-delay %v is negative", c.DrainDelay)
-	case c.Debug != "" && debugErr != nil:
-		return exit.Usagef("--debug-listen %q is not an address with a port, such as 127.0.0.1:6060", c.Debug)
-	case c.Debug != "" && !isLoopback(debugHost):
-		return offLoopback(c.Debug)
 	case len(c.Proxies) > 0 && c.Auth == "" && !c.NoAuth:
 		return exit.Usagef("--trusted-proxy needs --auth or --no-auth: without them, what a proxy forwards is refused")
 	}
@@ -118,8 +112,4 @@ func isLoopback(host string) bool {
 func isBoundToLoopback(at net.Addr) bool {
 	tcp, ok := at.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
-}
-
-func offLoopback(debug string) error {
-	return exit.Usagef("--debug-listen %s is not on loopback: profiles are for the users of this machine", debug)
 }

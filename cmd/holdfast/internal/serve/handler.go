@@ -2,7 +2,6 @@ package serve
 
 import (
 	"net/http"
-	"net/http/pprof"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/meters"
@@ -42,16 +41,4 @@ func withMetrics(locks http.Handler, m *meters.Meters) http.Handler {
 		}
 		locks.ServeHTTP(w, r)
 	})
-}
-
-// debug serves metrics and profiles, but not the command line, which may have a password.
-func debug(m *meters.Meters) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET "+metricsPath, m)
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler())
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
 }

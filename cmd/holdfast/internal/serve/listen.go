@@ -74,18 +74,6 @@ func (c *Config) checkBound(at net.Addr) error {
 	return c.mayListen(fmt.Sprintf("--listen %s, which is %v,", c.Listen, at), isBoundToLoopback(at))
 }
 
-// listenDebug opens the listener for profiles. Their address, too, is what counts.
-func (c *Config) listenDebug(ctx context.Context) (net.Listener, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Debug)
-	if err != nil {
-		return nil, exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --debug-listen", err)
-	}
-	if !isBoundToLoopback(l.Addr()) {
-		return nil, errors.Join(offLoopback(fmt.Sprintf("%s, which is %v,", c.Debug, l.Addr())), l.Close())
-	}
-	return l, nil
-}
-
 // inherit checks a socket of systemd as an address of the user.
 func (c *Config) inherit(l net.Listener, secure *tls.Config) (listener, error) {
 	switch at := l.Addr().(type) {

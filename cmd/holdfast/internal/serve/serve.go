@@ -70,7 +70,7 @@ type running struct {
 	history  *history.Log
 	looker   *sight.Looker
 	underWay *underWay
-	fronts   []*http.Server
+	http     *http.Server
 	failed   chan error // why a listener ended
 }
 
@@ -107,7 +107,7 @@ func (r *running) start(ctx context.Context) error {
 	}
 	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.Store.Title())
 	r.serve(r.underWay.counts(r.front), listeners)
-	return r.startDebug(ctx)
+	return nil
 }
 
 // open opens the files and the store, and makes the server.
@@ -162,7 +162,7 @@ func (r *running) identify() access.Identify {
 // serve answers requests at the listeners, and says where they are.
 func (r *running) serve(h http.Handler, listeners []listener) {
 	s := front.Server(h, r.log)
-	r.fronts = append(r.fronts, s)
+	r.http = s
 	for _, l := range listeners {
 		output.SayEvent("listening", []slog.Attr{slog.String("url", l.url)}, "listening on %s, where %s", l.url, l.who)
 		go func() {
@@ -174,23 +174,6 @@ func (r *running) serve(h http.Handler, listeners []listener) {
 			}
 		}()
 	}
-}
-
-// startDebug serves metrics and profiles at an address of their own.
-func (r *running) startDebug(ctx context.Context) error {
-	if r.Debug == "" {
-		return nil
-	}
-	h, err := front.Handler(debug(r.meters), &front.Options{Log: r.log})
-	if err != nil {
-		return err
-	}
-	l, err := r.listenDebug(ctx)
-	if err != nil {
-		return err
-	}
-	r.serve(h, []listener{{l, "http://" + l.Addr().String(), "every user of this machine may see metrics and profiles"}})
-	return nil
 }
 
 // until serves until a signal or a failure.
@@ -310,10 +293,8 @@ func (r *running) endWaits(ctx context.Context, s *server.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
 	defer cancel()
 	r.lastOpen(ctx)
-	for _, f := range r.fronts {
-		if err := f.Shutdown(ctx); err != nil {
-			_ = f.Close()
-		}
+	if err := r.http.Shutdown(ctx); err != nil {
+		_ = r.http.Close()
 	}
 	output.SayEvent("ended", nil, "ended")
 	return nil
@@ -356,8 +337,8 @@ func (r *running) lastOpen(ctx context.Context) {
 
 // close closes what start has opened, also of a start that failed.
 func (r *running) close() {
-	for _, s := range r.fronts {
-		_ = s.Close()
+	if r.http != nil {
+		_ = r.http.Close()
 	}
 	if r.pages != nil {
 		r.pages.Close()
