@@ -52,8 +52,16 @@ func Without(u *url.URL, names ...string) string {
 	return rest.String()
 }
 
-// words mark parameters with secret values: their names contain one.
-var words = []string{"password", "authmechanismproperties"}
+// words mark parameters with secret values: their names contain one. MongoDB's
+// authMechanismProperties may contain a session token.
+var words = []string{"pass", "pwd", "secret", "token", "apikey", "api_key", "mechanismproperties"}
+
+// IsSecret reports whether the value of the parameter of that name may be a secret. The path of
+// a file with one is not.
+func IsSecret(name string) bool {
+	name = strings.ToLower(name)
+	return !strings.HasSuffix(name, "_file") && slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
+}
 
 var errMisplaced = errors.New("unescaped @: percent-encode the password (/ is %2F, ? is %3F, # is %23), and an @ elsewhere as %40")
 
@@ -66,9 +74,9 @@ func misplaced(u *url.URL) error {
 	return nil
 }
 
-// of returns the secret parts of a URL, as written and decoded: the password, and the values
-// of secret parameters.
-func of(u *url.URL) (all []string) {
+// Secrets returns the secret parts of a URL, as written and decoded: the password, and the
+// values of secret parameters.
+func Secrets(u *url.URL) (all []string) {
 	add := func(s string) {
 		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
 			if form != "" && !slices.Contains(all, form) {
@@ -80,8 +88,7 @@ func of(u *url.URL) (all []string) {
 		add(password)
 	}
 	for name, values := range u.Query() {
-		name = strings.ToLower(name)
-		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) }) {
+		if IsSecret(name) {
 			for _, value := range values {
 				add(value)
 			}
@@ -94,7 +101,7 @@ func of(u *url.URL) (all []string) {
 
 // Hide returns the text without the secrets of a URL.
 func Hide(text string, u *url.URL) string {
-	for _, secret := range of(u) {
+	for _, secret := range Secrets(u) {
 		text = strings.ReplaceAll(text, secret, "xxxxx")
 	}
 	return text

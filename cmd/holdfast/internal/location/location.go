@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server/words"
 	"github.com/holdfast-go/holdfast/sqlitelock"
@@ -61,7 +61,7 @@ func Locate(named string) (Location, error) {
 	case lateAt(named):
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an unescaped @: percent-encode the password (/ is %%2F, ? is %%3F, # is %%23), "+
 			"and an @ elsewhere as %%40")
-	case len(u.Scheme) < 2: // one letter is a Windows drive
+	case u.Scheme == "":
 		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
 	case isPort(u.Opaque) && !slices.Contains(driver.Schemes(), u.Scheme): // the port is not shown: it may be a password
 		return Location{}, exit.Errorf(exit.Store, "%s: is no kind of store; if it is a host and a port, write http:// before it, and https:// for another machine",
@@ -79,6 +79,21 @@ func Locate(named string) (Location, error) {
 	return l, nil
 }
 
+// isPath reports whether the value of --store is the path of a SQLite file instead of a
+// URL. // begins what is left of a URL without its scheme, which may hold a password.
+func isPath(named string) bool {
+	return !strings.HasPrefix(named, "//") &&
+		slices.ContainsFunc([]string{"/", "./", "../", "~/"}, func(start string) bool { return strings.HasPrefix(named, start) })
+}
+
+// fileURL returns the URL of a SQLite file.
+func fileURL(path string) *url.URL {
+	if filepath.IsAbs(path) {
+		return &url.URL{Scheme: "sqlite", Path: path}
+	}
+	return &url.URL{Scheme: "sqlite", Opaque: (&url.URL{Path: path}).EscapedPath()} // relative, or in the home folder
+}
+
 // isPort reports whether the text is that of a port.
 func isPort(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 16)
@@ -94,10 +109,6 @@ func sqliteHint(path string) string {
 		return ": write " + form + ";"
 	case len(path) > 64 || strings.ContainsAny(path, "@?#% ~") || strings.HasPrefix(path, "//") || path == "." || path == "..":
 		return ": for a SQLite file write sqlite:PATH;"
-	case strings.Contains(path, ":") && !strings.Contains(path, `:\`) && !strings.Contains(path, ":/"): // a name with a colon
-		return ": for that SQLite file write sqlite:./" + path + ";"
-	case strings.Contains(path, ":"): // C:\locks.db
-		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/") + ";"
 	}
 	return ": did you mean ./" + path + " or sqlite:" + path + "?"
 }
@@ -183,15 +194,8 @@ func (l Location) Title() string {
 }
 
 // Hide removes the passwords from the text of a store's error, although no store
-// should repeat one. It leaves very short ones, which may be other text.
-func (l Location) Hide(text string) string {
-	for _, p := range secret.Passwords(l.URL) {
-		if len(p) >= 4 {
-			text = strings.ReplaceAll(text, p, "***")
-		}
-	}
-	return text
-}
+// should repeat one.
+func (l Location) Hide(text string) string { return storeurl.Hide(text, l.parsed()) }
 
 // Open returns a client of the store. It creates no file: of one that is not there it returns a
 // client of a store in memory, in which nothing is held either.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
@@ -74,7 +73,7 @@ func storeFile(path string) (string, error) {
 	case line == "":
 		return "", exit.Usagef("the file %q is empty; it must have one line, the store's URL", path)
 	}
-	if info, err := f.Stat(); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 && secret.HasPassword(line) {
+	if info, err := f.Stat(); err == nil && info.Mode().Perm()&0o004 != 0 && secret.HasPassword(line) {
 		output.Say("others can read the password in the file %q; take that right from them with chmod o-r", path)
 	}
 	return final(line, "the file "+path)

@@ -2,25 +2,13 @@
 package secret
 
 import (
-	"net/url"
 	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/storeurl"
 )
-
-// secretWords match in the names of parameters that may be passwords. MongoDB's
-// authMechanismProperties may contain a session token.
-const secretWords = "pass|pwd|secret|token|api_?key|mechanismproperties"
-
-var secretWord = compiled("(?i)" + secretWords)
-
-// isSecret reports whether the parameter of that name may be a password. The path of a file
-// with a password is not one.
-func isSecret(key string) bool {
-	return secretWord().MatchString(key) && !strings.HasSuffix(strings.ToLower(key), "_file")
-}
 
 // compiled returns a function that compiles the expression at its first call: most
 // runs of the program need none.
@@ -29,49 +17,28 @@ func compiled(expression string) func() *regexp.Regexp {
 }
 
 // HasPassword reports whether the URL contains a password.
-func HasPassword(storeURL string) bool { return len(Passwords(storeURL)) > 0 }
-
-// Passwords returns the passwords in the URL, decoded and as the URL has them.
-func Passwords(storeURL string) []string {
+func HasPassword(storeURL string) bool {
 	u, err := driver.ParseURL(storeURL)
-	if err != nil {
-		return nil // no store opens it either
-	}
-	var found []string
-	if password, _ := u.User.Password(); password != "" {
-		_, written, _ := strings.Cut(u.User.String(), ":")
-		found = append(found, password, written)
-	}
-	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		key, written, _ := strings.Cut(pair, "=")
-		if written == "" || !isSecret(key) {
-			continue
-		}
-		found = append(found, written)
-		if password, err := url.QueryUnescape(written); err == nil {
-			found = append(found, password)
-		}
-	}
-	return found
+	return err == nil && len(storeurl.Secrets(u)) > 0
 }
 
 // userInfo matches a URL up to its last @: in the word, or in the string in
 // quotation marks.
 var userInfo = compiled(`("[A-Za-z][A-Za-z0-9+.-]*://)(?:[^"\\]|\\.)*@|([A-Za-z][A-Za-z0-9+.-]*://)[^\s"']*@`)
 
-// secretPair matches a parameter of a URL that may be a password.
-var secretPair = compiled(`[?&][^=&\s"']*(?i:` + secretWords + `)[^=&\s"']*=[^&\s"']+`)
+// pair matches a parameter of a URL.
+var pair = compiled(`[?&][^=&\s"']+=[^&\s"']+`)
 
 // Redact removes passwords from the URLs in a text. Stores never put a password into
 // an error, but messages quote arguments, which may be a URL in the wrong place.
 func Redact(text string) string {
 	text = userInfo().ReplaceAllString(text, "${1}${2}***@")
-	return secretPair().ReplaceAllStringFunc(text, func(pair string) string {
-		key, _, _ := strings.Cut(pair, "=")
-		if !isSecret(key) {
-			return pair
+	return pair().ReplaceAllStringFunc(text, func(found string) string {
+		name, _, _ := strings.Cut(found, "=")
+		if !storeurl.IsSecret(name) {
+			return found
 		}
-		return key + "=***"
+		return name + "=***"
 	})
 }
 
