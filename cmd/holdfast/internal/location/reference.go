@@ -1,9 +1,6 @@
 package location
 
 import (
-	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -38,51 +35,29 @@ func storeVariable(name string) (string, error) {
 	if text == "" {
 		return "", exit.Usagef("the variable %s has no URL of a store; set and export it", name)
 	}
-	return final(text, "the variable "+name)
+	return text, nil
 }
-
-// maxStoreFile is more than any URL has.
-const maxStoreFile = 64 << 10
 
 func storeFile(path string) (string, error) {
 	if path == "" {
 		return "", exit.Usagef("after file: comes the path of a file that has the store's URL, as in file:/etc/holdfast/store")
 	}
-	failed := func(err error) (string, error) {
-		if of, ok := errors.AsType[*fs.PathError](err); ok {
-			err = of.Err // without the path: the text has it
-		}
-		return "", exit.Usagef("the file %q, which has the store's URL, cannot be read: %v", path, err)
-	}
-	f, err := os.Open(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return failed(err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxStoreFile))
-	if err != nil {
-		return failed(err)
+		return "", exit.Usagef("the file that has the store's URL cannot be read: %v", err)
 	}
 	line, more, _ := strings.Cut(string(content), "\n")
 	line = strings.TrimSuffix(line, "\r")
 	switch {
 	case strings.HasPrefix(line, "SQLite format 3\x00"):
 		return "", exit.Usagef("the file %q is a SQLite database, not the URL of one; name it as sqlite:%s", path, path)
-	case more != "" || len(content) == maxStoreFile:
+	case more != "":
 		return "", exit.Usagef("the file %q has more than one line; it must have one, the store's URL", path)
 	case line == "":
 		return "", exit.Usagef("the file %q is empty; it must have one line, the store's URL", path)
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().Perm()&0o004 != 0 && secret.HasPassword(line) {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && secret.HasPassword(line) {
 		output.Say("others can read the password in the file %q; take that right from them with chmod o-r", path)
 	}
-	return final(line, "the file "+path)
-}
-
-// final returns the text, and refuses one that is an env: or file: again.
-func final(text, where string) (string, error) {
-	if again, _, _ := strings.Cut(text, ":"); strings.EqualFold(again, "env") || strings.EqualFold(again, "file") {
-		return "", exit.Usagef("%s has another %s:; it must have the store's URL itself, or local", where, strings.ToLower(again))
-	}
-	return text, nil
+	return line, nil
 }

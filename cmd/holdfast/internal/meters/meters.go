@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
@@ -146,7 +148,19 @@ func reason(status int) string {
 	return "other"
 }
 
-// ServeHTTP answers with the metrics of the server and of its process, in the text format of
+// writeFiles writes how many files the process has open, which limit its connections, under the
+// names that such metrics have in other programs.
+func writeFiles(page *bytes.Buffer) {
+	if open, err := os.ReadDir("/dev/fd"); err == nil {
+		now(page, gauge, "process_open_fds", "Open files and connections.", float64(len(open)))
+	}
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+		now(page, gauge, "process_max_fds", "Files and connections that may be open.", float64(limit.Cur))
+	}
+}
+
+// ServeHTTP answers with the metrics of the server, in the text format of
 // Prometheus.
 func (m *Meters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
@@ -161,7 +175,7 @@ func (m *Meters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, write := range m.also {
 		write(&page)
 	}
-	writeProcess(&page)
+	writeFiles(&page)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second)) // not all writers have one
 	_, _ = w.Write(page.Bytes())                                                         // there is nobody to tell

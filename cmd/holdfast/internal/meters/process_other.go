@@ -1,8 +1,0 @@
-//go:build !linux
-
-package meters
-
-import "bytes"
-
-// writeSystem writes nothing.
-func writeSystem(*bytes.Buffer) {}
