@@ -1,7 +1,6 @@
 package location
 
 import (
-	"net/url"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -21,7 +20,6 @@ type Kind struct {
 	Schemes []string
 	Form    string // of its URLs
 	Traits  driver.Traits
-	schema  func(u *url.URL) (string, error) // see Location.Schema
 }
 
 // Varies reports whether it is a server, which promises what the store behind it does. Its
@@ -34,14 +32,14 @@ func (k Kind) EndsWithProcess() bool { return k.Traits.Reach == driver.Process &
 // Kinds lists the kinds of store that every holdfast has. A program can add others,
 // which it registers with package driver.
 var Kinds = []Kind{
-	{[]string{"sqlite"}, "sqlite:PATH, /PATH, ./PATH or ~/PATH; local is this user's", sqlitelock.Traits(), sqliteSchema},
-	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits(), mongodbSchema},
+	{[]string{"sqlite"}, "sqlite:PATH, /PATH, ./PATH or ~/PATH; local is this user's", sqlitelock.Traits()},
+	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
 	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
-		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits(), elasticsearchSchema},
-	{[]string{"postgres", "postgresql"}, "postgres://HOSTS/DATABASE?schema=NAME", pglock.Traits(), postgresSchema},
-	{[]string{"redis", "rediss"}, "redis://HOSTS/DATABASE, or rediss: for TLS", redislock.Traits(), redisSchema},
-	{[]string{"https", "http", "unix"}, "https://HOST, http://127.0.0.1:PORT or unix:///PATH of holdfast serve", new(httplock.Store).Traits(), serverSchema},
-	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits(), nil},
+		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},
+	{[]string{"postgres", "postgresql"}, "postgres://HOSTS/DATABASE?schema=NAME", pglock.Traits()},
+	{[]string{"redis", "rediss"}, "redis://HOSTS/DATABASE, or rediss: for TLS", redislock.Traits()},
+	{[]string{"https", "http", "unix"}, "https://HOST, http://127.0.0.1:PORT or unix:///PATH of holdfast serve", new(httplock.Store).Traits()},
+	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 
 // kindOf returns the kind of the store with that scheme, a Kind of zeros for an unknown one.
