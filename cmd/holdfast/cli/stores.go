@@ -12,9 +12,8 @@ import (
 )
 
 func newStores() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "stores [flags]",
+	return &cobra.Command{
+		Use:   "stores",
 		Short: "List the kinds of store, what they promise and how their URLs are written",
 		Long: `Lists the kinds of store, what they promise and how their URLs are written.
 --store and HOLDFAST_STORE take such a URL, or
@@ -26,33 +25,8 @@ func newStores() *cobra.Command {
 Other users of the machine can see a password on the command line, but not one
 in a variable or a file of yours.`,
 		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				return exit.Printed(output.JSON(os.Stdout, storesListed()))
-			}
-			return exit.Printed(output.Table(os.Stdout, storesTable()))
-		},
+		RunE: func(*cobra.Command, []string) error { return exit.Printed(output.Table(os.Stdout, storesTable())) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	return cmd
-}
-
-// listed is a kind of store in JSON. Scripts read it: a field may be added, none
-// changed.
-type listed struct {
-	output.Traits
-	Schemes []string `json:"schemes"`
-	URL     string   `json:"url"`
-	// Varies: it promises what the store behind it does, and its traits are the weakest.
-	Varies bool `json:"varies"`
-}
-
-func storesListed() []listed {
-	var all []listed
-	for _, s := range location.Kinds {
-		all = append(all, listed{output.TraitsOf(s.Traits), s.Schemes, s.Form, s.Varies()})
-	}
-	return all
 }
 
 func storesTable() [][]string {

@@ -1,20 +1,18 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/server/access"
 )
 
 func newToken() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "token [flags] NAME",
+	return &cobra.Command{
+		Use:   "token NAME",
 		Short: "Make a token for a caller of a server, and its entry for the auth file",
 		Long: `Prints a new token on stdout, and on stderr the entry that gives it to the
 caller of that name in the auth file of holdfast serve. The entry has a hash of
@@ -26,30 +24,19 @@ into it what the caller may do.`,
   # Its holder names the file in the URL, or has the token in a variable.
   holdfast run --store 'https://locks.example.com?token_file=billing.token' invoices -- ./run.sh
   HOLDFAST_SERVER_TOKEN=$(cat billing.token) holdfast status --store https://locks.example.com`,
-	}
-	asJSON := cmd.Flags().Bool("json", false, "print one JSON object, with the token and the entry, on stdout")
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return exit.Usagef("name one caller: holdfast token NAME")
-		}
-		token, entry, err := access.NewToken(args[0])
-		if err != nil {
-			return exit.Usagef("%v", err)
-		}
-		if *asJSON {
-			return exit.Printed(output.JSON(os.Stdout, made{token, json.RawMessage(entry)}))
-		}
-		if _, err := fmt.Fprintln(os.Stdout, token); err != nil {
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit.Usagef("name one caller: holdfast token NAME")
+			}
+			token, entry, err := access.NewToken(args[0])
+			if err != nil {
+				return exit.Usagef("%v", err)
+			}
+			if _, err := fmt.Fprintln(os.Stdout, token); err != nil {
+				return exit.Printed(err)
+			}
+			_, err = fmt.Fprintln(os.Stderr, entry)
 			return exit.Printed(err)
-		}
-		_, err = fmt.Fprintln(os.Stderr, entry)
-		return exit.Printed(err)
+		},
 	}
-	return cmd
-}
-
-// made is a token in JSON. Scripts read it: a field may be added, none changed.
-type made struct {
-	Token string          `json:"token"`
-	Entry json.RawMessage `json:"entry"`
 }
