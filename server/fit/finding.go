@@ -13,13 +13,13 @@ const (
 	Fail Verdict = "fail" // it cannot be used
 )
 
-// Finding is one result of a check.
+// Finding is one result of a check. Scripts read it as JSON: a field may be added, none changed.
 type Finding struct {
 	// Check is a word that scripts may look for.
-	Check  string
-	Result Verdict
+	Check  string  `json:"check"`
+	Result Verdict `json:"result"`
 	// Text is what was found and what to do about it.
-	Text string
+	Text string `json:"text"`
 	// Err is the store's error, if there was one.
-	Err error
+	Err error `json:"-"`
 }

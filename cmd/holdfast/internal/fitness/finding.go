@@ -45,15 +45,6 @@ func (r Report) Failed() *fit.Finding {
 
 // JSON returns the report for JSON, with the name of the store.
 func (r Report) JSON(store string) any {
-	type finding struct {
-		Check  string      `json:"check"`
-		Result fit.Verdict `json:"result"`
-		Text   string      `json:"text"`
-	}
-	var findings []finding
-	for _, f := range r.Findings {
-		findings = append(findings, finding{f.Check, f.Result, f.Text})
-	}
 	var traits *output.Traits
 	if r.Traits.Name != "" {
 		traits = new(output.TraitsOf(r.Traits))
@@ -61,10 +52,10 @@ func (r Report) JSON(store string) any {
 	return struct {
 		Store    string         `json:"store"`
 		Fit      bool           `json:"fit"`
-		Findings []finding      `json:"findings"`
+		Findings []fit.Finding  `json:"findings"`
 		Traits   *output.Traits `json:"traits"`
 		Figures  Figures        `json:"figures"`
-	}{store, r.Failed() == nil, findings, traits, r.Figures}
+	}{store, r.Failed() == nil, r.Findings, traits, r.Figures}
 }
 
 // Rows returns the rows of a table, the titles first.
