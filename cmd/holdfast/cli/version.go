@@ -29,30 +29,14 @@ func printVersion() error {
 	return exit.Printed(err)
 }
 
-// moduleVersion returns the version of holdfast's module, which may be part of a
-// program with more stores.
-func moduleVersion(info *debug.BuildInfo) string {
+// version returns one line for bug reports. The version of a build between two releases has
+// its commit and date. Holdfast's module may be part of a program with more stores.
+func version(info *debug.BuildInfo) string {
+	module := info.Main
 	for _, m := range info.Deps {
 		if m.Path == "github.com/holdfast-go/holdfast/cmd/holdfast" {
-			return m.Version
+			module = *m
 		}
 	}
-	return info.Main.Version
-}
-
-// version returns one line for bug reports. A build of a clone has the commit and its
-// date; go install of a version has none.
-func version(info *debug.BuildInfo) string {
-	text := "holdfast " + moduleVersion(info)
-	for _, s := range info.Settings { // in this order
-		switch {
-		case s.Key == "vcs.revision":
-			text += " revision " + s.Value
-		case s.Key == "vcs.time":
-			text += " of " + s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			text += " (modified)"
-		}
-	}
-	return fmt.Sprintf("%s %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("holdfast %s %s %s/%s", module.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
