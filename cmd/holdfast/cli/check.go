@@ -95,7 +95,7 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 		store.Text += ". It does not exist yet; the first lock creates it. What follows was tried with another file in the same place, now removed"
 		checked = trial
 	}
-	report := fitness.Check(ctx, checked.Client, func(ctx context.Context) (driver.Store, error) {
+	report := fitness.Check(ctx, func(ctx context.Context) (driver.Store, error) {
 		return driver.Open(ctx, checked.URL)
 	})
 	report.Findings = append(report.Findings, fitness.Isolation())

@@ -16,15 +16,11 @@ import (
 // stepTime is how long the store may take for one step.
 const stepTime = 15 * time.Second
 
-// Open makes a Client with those options, on a connection of its own.
-type Open func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error)
-
 // check is one check of a store under way.
 type check struct {
 	Report
-	open     Open
-	store    OpenStore
 	resource string
+	store    driver.Store // of mine
 	// mine and other are two Clients with connections of their own.
 	mine, other *holdfast.Client
 	refusals    chan struct{} // of waiters
@@ -32,29 +28,38 @@ type check struct {
 	ttl         time.Duration // the shortest that makes sense; 0 if it is not known
 }
 
-// Check checks the store that open makes Clients of, and that store opens. It takes a few
+// Check checks the store that open opens, each time on connections of its own. It takes a few
 // seconds, longer with a slow store. It uses a resource of its own, and leaves only that idle
 // record, which a Sweep removes.
-func Check(ctx context.Context, open Open, store OpenStore) Report {
-	c := &check{open: open, store: store, resource: "holdfast check " + driver.NewHoldID().String(), refusals: make(chan struct{}, 2)}
-	c.run(ctx)
+func Check(ctx context.Context, open func(context.Context) (driver.Store, error)) Report {
+	c := &check{resource: "holdfast check " + driver.NewHoldID().String(), refusals: make(chan struct{}, 2)}
+	c.run(ctx, open)
 	return c.Report
 }
 
 // run takes the steps until one fails that the others depend on.
-func (c *check) run(ctx context.Context) {
+func (c *check) run(ctx context.Context, open func(context.Context) (driver.Store, error)) {
 	began := time.Now()
 	opts := &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{AttemptEnd: c.attempted}}
 	for _, client := range []**holdfast.Client{&c.mine, &c.other} {
-		var err error
-		if *client, err = within(ctx, func(ctx context.Context) (*holdfast.Client, error) {
-			return c.open(ctx, opts)
-		}); err != nil {
-			c.failed("open", "it cannot be opened", err)
+		store, err := within(ctx, func(ctx context.Context) (driver.Store, error) {
+			store, err := open(ctx)
+			if i, ok := store.(driver.Initializer); ok && err == nil {
+				err = i.Init(ctx)
+			}
+			return store, err
+		})
+		if store != nil {
+			defer store.Close() // nothing of it matters any more
+		}
+		if err != nil {
+			c.failed("open", "it cannot be opened", fmt.Errorf("open: %w", err))
 			return
 		}
+		*client = holdfast.New(store, opts)
 		defer (*client).Close() // releases what a failed step left locked
 		if client == &c.mine {
+			c.store = store
 			c.say("open", fit.OK, "reachable, and its schema is in order (took %v)", round(time.Since(began)))
 		}
 	}

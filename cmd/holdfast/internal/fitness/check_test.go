@@ -32,15 +32,8 @@ func faulty(t *testing.T, decide func(drivertest.Call) drivertest.Fault) *driver
 
 func sound(drivertest.Call) drivertest.Fault { return drivertest.Fault{} }
 
-// opens makes Clients of one store.
-func opens(s driver.Store) Open {
-	return func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
-		return holdfast.New(s, opts), nil
-	}
-}
-
-// itself is the store without a Client. The test closes it.
-func itself(s driver.Store) OpenStore {
+// opens opens the store, which the test closes.
+func opens(s driver.Store) func(context.Context) (driver.Store, error) {
 	return func(context.Context) (driver.Store, error) { return shared{s}, nil }
 }
 
@@ -48,6 +41,13 @@ func itself(s driver.Store) OpenStore {
 type shared struct{ driver.Store }
 
 func (shared) Close() error { return nil }
+
+func (s shared) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	if w, ok := s.Store.(driver.Watcher); ok {
+		return w.Watch(ctx, resource)
+	}
+	return nil, driver.ErrUnsupported
+}
 
 func (s shared) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 	return driver.Waiters(ctx, s.Store, f)
@@ -93,7 +93,7 @@ func TestSound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := Check(t.Context(), opens(f), itself(f))
+		r := Check(t.Context(), opens(f))
 		if f := r.Failed(); f != nil {
 			t.Fatalf("%+v", f)
 		}
@@ -155,7 +155,7 @@ func TestMissingRights(t *testing.T) {
 			f := faulty(t, func(call drivertest.Call) drivertest.Fault {
 				return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !fixed.Load(), Err: refused}
 			})
-			r := Check(t.Context(), opens(f), itself(f))
+			r := Check(t.Context(), opens(f))
 			mustFind(t, r, check, fit.Fail, "permission denied")
 			if failed := r.Failed(); failed == nil || failed.Check != check {
 				t.Errorf("failed is %+v", failed)
@@ -173,17 +173,17 @@ func TestMissingRights(t *testing.T) {
 		})
 	}
 	t.Run("open", func(t *testing.T) {
-		r := Check(t.Context(), func(context.Context, *holdfast.Options) (*holdfast.Client, error) { return nil, refused }, nil)
+		r := Check(t.Context(), func(context.Context) (driver.Store, error) { return nil, refused })
 		mustFind(t, r, "open", fit.Fail, "permission denied")
 	})
 	t.Run("open twice", func(t *testing.T) {
 		f, n := faulty(t, sound), 0
-		r := Check(t.Context(), func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+		r := Check(t.Context(), func(ctx context.Context) (driver.Store, error) {
 			if n++; n == 2 {
 				return nil, refused
 			}
-			return opens(f)(ctx, opts)
-		}, itself(f))
+			return opens(f)(ctx)
+		})
 		if failed := r.Failed(); failed == nil || !errors.Is(failed.Err, refused) {
 			t.Errorf("failed is %+v", failed)
 		}
@@ -193,9 +193,7 @@ func TestMissingRights(t *testing.T) {
 // Two who do not exclude one another, as with a file that each machine has its own
 // copy of.
 func TestNoExclusion(t *testing.T) {
-	r := Check(t.Context(), func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
-		return holdfast.New(memlock.New(nil), opts), nil
-	}, itself(memlock.New(nil)))
+	r := Check(t.Context(), func(context.Context) (driver.Store, error) { return memlock.New(nil), nil })
 	mustFind(t, r, "refuse", fit.Fail, "Do not use")
 }
 
@@ -211,7 +209,7 @@ func slow(d time.Duration) func(drivertest.Call) drivertest.Fault {
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(1500*time.Millisecond))
-		r := Check(t.Context(), opens(f), itself(f))
+		r := Check(t.Context(), opens(f))
 		mustFind(t, r, "round-trip", fit.OK, "take 3s, a renewal 1.5s")
 		mustFind(t, r, "ttl", fit.Warn, "--ttl 1m0s or more")
 		mustFind(t, r, "wake-ups", fit.OK, "after 3s")
@@ -228,7 +226,7 @@ func TestSlow(t *testing.T) {
 func TestVerySlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(4*time.Second))
-		r := Check(t.Context(), opens(f), itself(f))
+		r := Check(t.Context(), opens(f))
 		mustFind(t, r, "ttl", fit.Warn, "--ttl 2m0s or more")
 		if f := r.Failed(); f != nil {
 			t.Errorf("%+v", f)
@@ -250,7 +248,7 @@ func TestClocks(t *testing.T) {
 	} {
 		inBubble(t, c.ahead.String(), func(t *testing.T) {
 			s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
-			r := Check(t.Context(), opens(s), itself(s))
+			r := Check(t.Context(), opens(s))
 			mustFind(t, r, "offset", c.result, c.says)
 			if want := milliseconds(c.ahead); *r.ClockAheadMs != want {
 				t.Errorf("ahead by %v, want %v", *r.ClockAheadMs, want)
@@ -259,13 +257,13 @@ func TestClocks(t *testing.T) {
 	}
 	t.Run("each client's", func(t *testing.T) {
 		s := mutant{Store: faulty(t, sound), traits: func(t *driver.Traits) { t.ServerClock = false }}
-		r := Check(t.Context(), opens(s), itself(s))
+		r := Check(t.Context(), opens(s))
 		mustFind(t, r, "offset", fit.Note, "no clock")
 		mustFind(t, r, "clock", fit.Warn, "each client's")
 	})
 	t.Run("not told", func(t *testing.T) {
 		s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
-		mustFind(t, Check(t.Context(), opens(s), itself(s)), "offset", fit.Note, "does not return it")
+		mustFind(t, Check(t.Context(), opens(s)), "offset", fit.Note, "does not return it")
 	})
 }
 
@@ -286,11 +284,11 @@ func TestTokens(t *testing.T) {
 		},
 	}
 	s.granted = func(_ driver.Store, _ driver.AcquireRequest, g *driver.Grant) { g.Token = min(g.Token, 7) }
-	mustFind(t, Check(t.Context(), opens(s), itself(s)), "tokens", fit.Fail, "do not rise: 7, then 7")
+	mustFind(t, Check(t.Context(), opens(s)), "tokens", fit.Fail, "do not rise: 7, then 7")
 
 	s.granted = func(_ driver.Store, _ driver.AcquireRequest, g *driver.Grant) { g.Token = 0 }
 	s.traits = func(t *driver.Traits) { t.Fencing = driver.FencingNone }
-	r := Check(t.Context(), opens(s), itself(s))
+	r := Check(t.Context(), opens(s))
 	mustFind(t, r, "tokens", fit.Warn, "none")
 	mustFind(t, r, "fencing", fit.Warn, "no tokens")
 }
@@ -304,7 +302,7 @@ func TestWakeUps(t *testing.T) {
 	}
 	inBubble(t, "promised, but none comes", func(t *testing.T) {
 		f := faulty(t, silent)
-		r := Check(t.Context(), opens(f), itself(f))
+		r := Check(t.Context(), opens(f))
 		mustFind(t, r, "wake-ups", fit.Warn, "none came")
 		if r.Failed() != nil || len(r.HandOver) < 1 || len(r.HandOver) > 3 {
 			t.Errorf("%+v, %d hand-overs", r.Failed(), len(r.HandOver))
@@ -315,7 +313,7 @@ func TestWakeUps(t *testing.T) {
 			return drivertest.Fault{LoseRequest: c.Op == drivertest.Watch, Err: driver.ErrUnsupported}
 		}
 		s := mutant{Store: faulty(t, unsupported), traits: func(t *driver.Traits) { t.Notifies = false }}
-		r := Check(t.Context(), opens(s), itself(s))
+		r := Check(t.Context(), opens(s))
 		mustFind(t, r, "wake-ups", fit.Note, "there are none")
 		mustFind(t, r, "notifies", fit.Note, "poll")
 	})
@@ -326,7 +324,7 @@ func TestWakeUps(t *testing.T) {
 				rs[0].HoldID = driver.NewHoldID() // which nobody has
 			}
 		}}
-		r := Check(t.Context(), opens(s), itself(s))
+		r := Check(t.Context(), opens(s))
 		mustFind(t, r, "wake-ups", fit.Fail, "did not get a released lock within ")
 	})
 }
@@ -340,7 +338,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			return drivertest.Fault{}
 		})
-		if r := Check(ctx, opens(f), itself(f)); r.Failed() == nil {
+		if r := Check(ctx, opens(f)); r.Failed() == nil {
 			t.Errorf("%+v", r.Findings)
 		}
 		mustBeFree(t, f)
@@ -351,7 +349,7 @@ func TestInterrupted(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(2*time.Millisecond))
-		r := Check(t.Context(), opens(f), itself(f))
+		r := Check(t.Context(), opens(f))
 		if r.HandOver.Quantile(0) != 4*time.Millisecond || r.HandOver.Quantile(1) != 4*time.Millisecond {
 			t.Errorf("the hand-overs took %v", r.HandOver)
 		}

@@ -3,6 +3,7 @@ package fitness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -10,9 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/server/fit"
 )
-
-// OpenStore opens the store itself, without a Client.
-type OpenStore func(context.Context) (driver.Store, error)
 
 const (
 	// twinTime is when statements makes no more requests.
@@ -27,25 +25,12 @@ const (
 // server that reads a statement in another way than the servers for which it was written.
 // Only sweeps are left out: they change the records of others.
 func (c *check) statements(ctx context.Context) bool {
-	store, err := within(ctx, func(ctx context.Context) (driver.Store, error) {
-		store, err := c.store(ctx)
-		if i, ok := store.(driver.Initializer); ok && err == nil {
-			err = i.Init(ctx)
-		}
-		return store, err
-	})
-	if store != nil {
-		defer store.Close() // nothing of it matters any more
-	}
-	if err != nil {
-		return c.failed("statements", "the store cannot be opened", err)
-	}
-	t := newTwin(ctx, store, c.resource, max(c.ttl, holdfast.DefaultTTL))
+	t := newTwin(ctx, c.store, c.resource, max(c.ttl, holdfast.DefaultTTL))
 	t.run()
 	t.leave()
 	switch {
 	case t.err != nil:
-		return c.failed("statements", t.doing+" gets no answer", t.err)
+		return c.failed("statements", t.doing+" gets no answer", fmt.Errorf("statements: %w", t.err))
 	case t.wrong != "":
 		return c.say("statements", fit.Fail, "%s. Do not use this store: its server understands a statement in another way", t.wrong)
 	}

@@ -207,7 +207,7 @@ func TestMisunderstandings(t *testing.T) {
 			defer s.Close()
 			m := c.mutant
 			m.Store = s
-			r := Check(t.Context(), opens(shared{m}), itself(m))
+			r := Check(t.Context(), opens(m))
 			mustFind(t, r, "statements", fit.Fail, c.says, "Do not use this store: ")
 			mustBeFree(t, s)
 		})
@@ -223,7 +223,7 @@ func TestOtherTraits(t *testing.T) {
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			s := mutant{Store: faulty(t, sound), traits: change}
-			r := Check(t.Context(), opens(s), itself(s))
+			r := Check(t.Context(), opens(s))
 			mustFind(t, r, "statements", fit.OK, "as they should")
 			mustBeFree(t, s)
 		})
@@ -245,7 +245,7 @@ func (s hesitant) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.
 func TestSlowPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, sound)
-		r := Check(t.Context(), opens(f), itself(hesitant{f}))
+		r := Check(t.Context(), opens(hesitant{f}))
 		mustFind(t, r, "statements", fit.Note, "as they should; the store is too slow to try all kinds")
 		mustBeFree(t, f)
 	})

@@ -261,11 +261,6 @@ func (l Location) Flag() string {
 	return " --store " + words.ShellQuoted(named)
 }
 
-// Client returns a client with those options, for the packages that measure.
-func (l Location) Client(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
-	return holdfast.Open(ctx, l.URL, opts)
-}
-
 // Lasting reports whether the error lasts until its cause is fixed, so that a retry
 // is pointless.
 func Lasting(err error) bool {
