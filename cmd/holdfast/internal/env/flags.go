@@ -91,7 +91,7 @@ var habits = map[string]string{
 	"command": "--script",
 }
 
-// suggest returns which flag was meant, as far as that can be guessed.
+// suggest returns which flag was meant by one of another program, or by one dash too few.
 func suggest(cmd *cobra.Command, unknown *pflag.NotExistError) string {
 	name := unknown.GetSpecifiedName()
 	long, _, _ := strings.Cut(unknown.GetSpecifiedShortnames(), "=")
@@ -106,24 +106,11 @@ func suggest(cmd *cobra.Command, unknown *pflag.NotExistError) string {
 		return " did you mean --" + long + "?"
 	}
 	if meant := habits[name]; meant != "" {
-		flag, _, _ := strings.Cut(strings.TrimPrefix(meant, "--"), ",")
-		flag, _, _ = strings.Cut(flag, " ")
-		if cmd.Flags().Lookup(flag) != nil {
+		if cmd.Flags().Lookup(strings.Trim(strings.Fields(meant)[0], "-,")) != nil {
 			return " did you mean " + meant + "?"
 		}
 	}
-	if unknown.GetSpecifiedShortnames() != "" {
-		return "" // all single letters are alike
-	}
-	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	near := flags.SuggestionsFor(name)
-	if len(near) == 0 {
-		return ""
-	}
-	return " did you mean --" + strings.Join(near, " or --") + "?"
+	return ""
 }
 
 // cause returns what is wrong with the value of a flag.

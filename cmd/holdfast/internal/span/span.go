@@ -4,8 +4,6 @@ package span
 
 import (
 	"errors"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,31 +13,20 @@ import (
 // Parse reads a duration such as 500ms, 1h30m, 5 or 0.5. A number without a unit is in
 // seconds. The error says how to write one.
 func Parse(text string) (time.Duration, error) {
-	if d, err := time.ParseDuration(text); err == nil {
+	d, err := time.ParseDuration(text)
+	number := strings.TrimRight(text, "dw")
+	switch plain := strings.Trim(number, "+-.0123456789") == ""; {
+	case err == nil:
 		return d, nil
+	case plain && len(number) == len(text)-1:
+		return 0, errors.New("the longest unit is the hour: three days are 72h")
+	case plain && number == text:
+		d, err = time.ParseDuration(text + "s")
 	}
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || !plain(text) {
-		if number := strings.TrimRight(text, "dw"); len(number) == len(text)-1 && plain(number) {
-			return 0, errors.New("the longest unit is the hour: three days are 72h")
-		}
+	if err != nil {
 		return 0, errors.New("want a duration such as 30s, 1h30m or 30, which is in seconds")
 	}
-	if math.Abs(seconds) >= math.MaxInt64/float64(time.Second) {
-		return 0, errors.New("it is out of range")
-	}
-	return time.ParseDuration(text + "s")
-}
-
-// plain reports whether the number is written with digits and a point alone: ParseFloat
-// also reads 1e3, 0x10 and Inf.
-func plain(text string) bool {
-	for _, r := range text {
-		if (r < '0' || r > '9') && r != '.' && r != '-' && r != '+' {
-			return false
-		}
-	}
-	return true
+	return d, nil
 }
 
 // Var declares a flag for a duration. If value is 0, its help shows no default.
