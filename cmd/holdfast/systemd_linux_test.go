@@ -74,7 +74,7 @@ func TestSystemdSocketForAll(t *testing.T) {
 	cmd.Dir, cmd.ExtraFiles = t.TempDir(), []*os.File{socket}
 	cmd.Env = append(os.Environ(), "LISTEN_FDS=1")
 	out, err := cmd.CombinedOutput()
-	if status(cmd.ProcessState) != 64 || !strings.Contains(string(out), "of systemd is reached from other machines: it needs --tls-cert") {
+	if status(cmd.ProcessState) != 64 || !strings.Contains(string(out), " is reached from other machines: it needs --tls-cert") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

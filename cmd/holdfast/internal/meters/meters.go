@@ -162,12 +162,7 @@ func writeFiles(page *bytes.Buffer) {
 
 // ServeHTTP answers with the metrics of the server, in the text format of
 // Prometheus.
-func (m *Meters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		http.Error(w, "this path takes a GET", http.StatusMethodNotAllowed)
-		return
-	}
+func (m *Meters) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	var page bytes.Buffer
 	for _, f := range []*family{m.requests, m.took, m.refused, m.waits, m.streams, m.calls, m.callTook} {
 		f.write(&page)

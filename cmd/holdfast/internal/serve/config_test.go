@@ -61,7 +61,7 @@ func TestBoundAddress(t *testing.T) {
 		{Config{Listen: "localhost:1", Auth: "a"}, private, false},
 		{behind, private, true},
 	} {
-		err := c.config.checkBound(c.at)
+		_, err := c.config.listener(bound{at: c.at}, "--listen", nil)
 		if (err == nil) != c.allowed {
 			t.Errorf("%+v at %v: %v", c.config, c.at, err)
 		}
@@ -70,6 +70,14 @@ func TestBoundAddress(t *testing.T) {
 		}
 	}
 }
+
+// bound is a listener at an address.
+type bound struct {
+	net.Listener
+	at net.Addr
+}
+
+func (b bound) Addr() net.Addr { return b.at }
 
 // The listeners ask.
 func TestListenersAreChecked(t *testing.T) {

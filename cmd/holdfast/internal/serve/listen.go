@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -23,79 +22,73 @@ type listener struct {
 	who string // comes in there, and may do what
 }
 
-// listen opens the listeners: from the flags and from systemd.
+// listen opens the listeners: from systemd and from the flags.
 func (c *Config) listen(ctx context.Context, secure *tls.Config) (all []listener, err error) {
-	defer func() {
-		if err != nil {
-			for _, l := range all {
-				_ = l.Close() // nothing was served yet
-			}
-			all = nil
-		}
-	}()
-	inherited, err := activation.Listeners()
+	opened, err := activation.Listeners()
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "the sockets of systemd cannot be used: %v", err)
 	}
-	for _, l := range inherited {
-		if l == nil {
-			return all, exit.Errorf(exit.Failed, "one of the sockets of systemd is no listener: it needs ListenStream=")
+	inherited := len(opened)
+	defer func() {
+		for _, l := range opened {
+			if l != nil && err != nil {
+				_ = l.Close() // nothing was served yet
+			}
 		}
-		next, err := c.inherit(l, secure)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, next)
-	}
-	if c.Listen != Nowhere && (!c.Unasked || len(inherited) == 0) {
+	}()
+	if c.Listen != Nowhere && (!c.Unasked || inherited == 0) {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 		if err != nil {
-			return all, exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --listen", err)
+			return nil, exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --listen", err)
 		}
-		if err := c.checkBound(l.Addr()); err != nil {
-			return all, errors.Join(err, l.Close())
-		}
-		all = append(all, c.tcp(l, secure))
+		opened = append(opened, l)
 	}
 	if c.Unix != "" {
 		l, err := front.ListenUnix(c.Unix)
 		if err != nil {
-			return all, exit.Errorf(exit.Failed, "cannot listen: %v", err)
+			return nil, exit.Errorf(exit.Failed, "cannot listen: %v", err)
 		}
-		all = append(all, socket(l))
+		opened = append(opened, l)
+	}
+	for i, l := range opened {
+		named := "--listen " + c.Listen
+		if i < inherited {
+			named = "a socket of systemd"
+		}
+		next, err := c.listener(l, named, secure)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, next)
 	}
 	return all, nil
 }
 
-// checkBound checks the address that --listen has come to: a name may stand for another one
-// than it seems to, as localhost does where a file or a server of names says so. Nobody has
-// been served there.
-func (c *Config) checkBound(at net.Addr) error {
-	return c.mayListen(fmt.Sprintf("--listen %s, which is %v,", c.Listen, at), isBoundToLoopback(at))
-}
-
-// inherit checks a socket of systemd as an address of the user.
-func (c *Config) inherit(l net.Listener, secure *tls.Config) (listener, error) {
-	switch at := l.Addr().(type) {
-	case *net.UnixAddr:
-		return socket(l), nil
-	case *net.TCPAddr:
-		if err := c.mayListen("the socket "+at.String()+" of systemd", isBoundToLoopback(at)); err != nil {
-			return listener{}, errors.Join(err, l.Close())
+// listener returns the listener, with TLS if it needs that. What is checked is the address that
+// it is bound to: a name may stand for another one than it seems to, as localhost does where a
+// file or a server of names says so.
+func (c *Config) listener(l net.Listener, named string, secure *tls.Config) (listener, error) {
+	if l == nil {
+		return listener{}, exit.Errorf(exit.Failed, "one of the sockets of systemd is no listener: it needs ListenStream=")
+	}
+	at := l.Addr()
+	switch at.(type) {
+	case *net.UnixAddr: // whose users are known to the system, so there is no TLS
+		where := "unix://" + at.String()
+		if abs, err := filepath.Abs(at.String()); err == nil && !strings.HasPrefix(at.String(), "@") { // an abstract one has no folder
+			where = (&url.URL{Scheme: "unix", Path: abs}).String() // as --store takes it
 		}
-		return c.tcp(l, secure), nil
+		return listener{l, where, "root and the user of this server may do everything"}, nil
+	case *net.TCPAddr:
+		if err := c.mayListen(fmt.Sprintf("%s, which is %v,", named, at), isBoundToLoopback(at)); err != nil {
+			return listener{}, err
+		}
+		if secure != nil {
+			return listener{tls.NewListener(l, secure), "https://" + at.String(), c.who(at)}, nil
+		}
+		return listener{l, "http://" + at.String(), c.who(at)}, nil
 	}
-	return listener{}, errors.Join(exit.Errorf(exit.Failed, "the socket %v of systemd is neither TCP nor a Unix socket", l.Addr()), l.Close())
-}
-
-// tcp returns the listener, with TLS if there is a configuration for it.
-func (c *Config) tcp(l net.Listener, secure *tls.Config) listener {
-	scheme := "http"
-	if secure != nil {
-		scheme = "https"
-		l = tls.NewListener(l, secure)
-	}
-	return listener{l, scheme + "://" + l.Addr().String(), c.who(l.Addr())}
+	return listener{}, exit.Errorf(exit.Failed, "the socket %v of systemd is neither TCP nor a Unix socket", at)
 }
 
 // who says who comes in at an address.
@@ -108,14 +101,4 @@ func (c *Config) who(at net.Addr) string {
 	default:
 		return "everybody who reaches it may lock and look (--no-auth)"
 	}
-}
-
-// socket returns a Unix socket. Its users are known to the system, so there is no TLS.
-func socket(l net.Listener) listener {
-	path := l.Addr().String()
-	at := "unix://" + path
-	if abs, err := filepath.Abs(path); err == nil && !strings.HasPrefix(path, "@") { // an abstract one has no folder
-		at = (&url.URL{Scheme: "unix", Path: abs}).String() // as --store takes it
-	}
-	return listener{l, at, "root and the user of this server may do everything"}
 }
