@@ -23,7 +23,6 @@ var offers = []struct {
 	{"holdfast help e", "explain", "", false},
 	{"holdfast completion ", "bash fish powershell zsh", "", false},
 	{"holdfast run --no", "--no-wait", "", false},
-	{"holdfast run --on-wanted ", "HUP INT QUIT TERM USR1 USR2", "", false},
 	{"holdfast run --store ", "elasticsearch+https: elasticsearch: env: file: http: https: local mongodb+srv: mongodb: opensearch+https: opensearch: postgres: postgresql: redis: rediss: sqlite: unix:", "", false},
 	{"holdfast status --store=sq", "sqlite:", "", false},
 	{"holdfast status --store sq", "sqlite:", "", true},

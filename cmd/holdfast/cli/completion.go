@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
 // addCompletion adds cobra's command completion.
@@ -39,16 +38,10 @@ func complete(root *cobra.Command) {
 			}
 		}
 	}
-	flags := map[string]cobra.CompletionFunc{
-		"store":     cobra.FixedCompletions(stores, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
-		"on-wanted": cobra.FixedCompletions(process.Names(), cobra.ShellCompDirectiveNoFileComp),
-		"on-loss":   cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp),
-	}
 	walk(root, func(cmd *cobra.Command) {
-		for flag, complete := range flags {
-			if cmd.Flags().Lookup(flag) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails for a flag that is not there
-			}
+		if cmd.Flags().Lookup("store") != nil {
+			_ = cmd.RegisterFlagCompletionFunc("store", // which is there
+				cobra.FixedCompletions(stores, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 		}
 		if cmd.Name() == "run" {
 			cmd.ValidArgsFunction = completeCommand
