@@ -23,7 +23,6 @@ type check struct {
 	store    driver.Store // of mine
 	// mine and other are two Clients with connections of their own.
 	mine, other *holdfast.Client
-	refusals    chan struct{} // of waiters
 	token       uint64        // of the first lock
 	ttl         time.Duration // the shortest that makes sense; 0 if it is not known
 }
@@ -32,7 +31,7 @@ type check struct {
 // seconds, longer with a slow store. It uses a resource of its own, and leaves only that idle
 // record, which a Sweep removes.
 func Check(ctx context.Context, open func(context.Context) (driver.Store, error)) Report {
-	c := &check{resource: "holdfast check " + driver.NewHoldID().String(), refusals: make(chan struct{}, 2)}
+	c := &check{resource: "holdfast check " + driver.NewHoldID().String()}
 	c.run(ctx, open)
 	return c.Report
 }
@@ -40,7 +39,7 @@ func Check(ctx context.Context, open func(context.Context) (driver.Store, error)
 // run takes the steps until one fails that the others depend on.
 func (c *check) run(ctx context.Context, open func(context.Context) (driver.Store, error)) {
 	began := time.Now()
-	opts := &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{AttemptEnd: c.attempted}}
+	opts := &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{AttemptEnd: attempted}}
 	for _, client := range []**holdfast.Client{&c.mine, &c.other} {
 		store, err := within(ctx, func(ctx context.Context) (driver.Store, error) {
 			store, err := open(ctx)

@@ -104,11 +104,14 @@ func (c *check) wakeUps(ctx context.Context) bool {
 	return c.say("wake-ups", fit.OK, "a waiter gets a released lock after %v", handedOver)
 }
 
-// attempted notes the refusals of a waiter.
-func (c *check) attempted(_ context.Context, a holdfast.AttemptInfo) {
-	if errors.Is(a.Err, holdfast.ErrHeld) {
+// refusals is the key of a channel for the refusals of a waiter: those of others, and of those
+// before it, may be told late.
+type refusals struct{}
+
+func attempted(ctx context.Context, a holdfast.AttemptInfo) {
+	if c, ok := ctx.Value(refusals{}).(chan struct{}); ok && errors.Is(a.Err, holdfast.ErrHeld) {
 		select {
-		case c.refusals <- struct{}{}:
+		case c <- struct{}{}:
 		default: // enough are noted
 		}
 	}
@@ -140,12 +143,10 @@ func (c *check) handOver(ctx context.Context, hold *holdfast.Hold, to *holdfast.
 		at   time.Time
 		err  error
 	}
-	for len(c.refusals) > 0 {
-		<-c.refusals
-	}
+	refused := make(chan struct{}, 2)
 	answers := make(chan answer, 1) // the Client's Close ends the Lock, if nothing else does
 	go func() {
-		h, err := to.Lock(ctx, c.resource, nil)
+		h, err := to.Lock(context.WithValue(ctx, refusals{}, refused), c.resource, nil)
 		answers <- answer{h, time.Now(), err}
 	}()
 	enough := 1 // refusals mean that it waits
@@ -154,7 +155,7 @@ func (c *check) handOver(ctx context.Context, hold *holdfast.Hold, to *holdfast.
 	}
 	for range enough {
 		select {
-		case <-c.refusals:
+		case <-refused:
 		case a := <-answers:
 			if a.err != nil {
 				return 0, nil, a.err
