@@ -15,7 +15,7 @@ import (
 
 // Parameters returns the parameters of the URL. The error says what is wrong with the URL.
 func Parameters(u *url.URL) (url.Values, error) {
-	if err := misplaced(u); err != nil {
+	if err := Misplaced(u); err != nil {
 		return nil, err
 	}
 	if u.Fragment != "" {
@@ -65,9 +65,9 @@ func IsSecret(name string) bool {
 
 var errMisplaced = errors.New("unescaped @: percent-encode the password (/ is %2F, ? is %3F, # is %23), and an @ elsewhere as %40")
 
-// misplaced refuses a URL with an @ after its servers: it may end a password whose parts were
+// Misplaced refuses a URL with an @ after its servers: it may end a password whose parts were
 // parsed as something else, and would be shown.
-func misplaced(u *url.URL) error {
+func Misplaced(u *url.URL) error {
 	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return errMisplaced
 	}

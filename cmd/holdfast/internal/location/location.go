@@ -58,11 +58,10 @@ func Locate(named string) (Location, error) {
 	switch {
 	case err != nil: // not shown, because it repeats the URL
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; it begins with a scheme, such as redis:// or http://. holdfast stores shows how to write it")
-	case lateAt(named):
-		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an unescaped @: percent-encode the password (/ is %%2F, ? is %%3F, # is %%23), "+
-			"and an @ elsewhere as %%40")
 	case u.Scheme == "":
 		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
+	case (u.Scheme != "sqlite" || u.Host != "") && storeurl.Misplaced(u) != nil: // the path of a file may have an @
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an %v", storeurl.Misplaced(u))
 	case isPort(u.Opaque) && !slices.Contains(driver.Schemes(), u.Scheme): // the port is not shown: it may be a password
 		return Location{}, exit.Errorf(exit.Store, "%s: is no kind of store; if it is a host and a port, write http:// before it, and https:// for another machine",
 			u.Scheme)
@@ -111,15 +110,6 @@ func sqliteHint(path string) string {
 		return ": for a SQLite file write sqlite:PATH;"
 	}
 	return ": did you mean ./" + path + " or sqlite:" + path + "?"
-}
-
-// lateAt reports whether an @ comes after the host of the URL. Then a password with
-// a /, ? or # in it may have ended the host too early, and its first part would pass
-// for the store's name.
-func lateAt(storeURL string) bool {
-	_, rest, _ := strings.Cut(storeURL, "://")
-	end := strings.IndexAny(rest, "/?#")
-	return end > 0 && strings.Contains(rest[end:], "@")
 }
 
 // rootFile is the local store's file of a root without a home folder, as in a container
@@ -179,9 +169,6 @@ func (l Location) Name() string {
 		return l.File
 	}
 	u := l.parsed()
-	if strings.Contains(u.Path, "@") { // a password with a / in it may be in the path
-		u.Path = ""
-	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 

@@ -32,6 +32,7 @@ func TestNoPasswordIsSaid(t *testing.T) {
 		"user:hunter2@host",
 		"sqlite://user:hunter2@host/x.db",
 		"sqlite://user:hunter2@/x.db",
+		"sqlite://user:7777/hunter2@host/x.db",
 		"sqlite:///x.db?password=hunter2",
 		"memory://user:hunter2@host",
 		"https://user:hunter2@host",
