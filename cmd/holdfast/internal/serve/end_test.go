@@ -58,7 +58,7 @@ func TestEndDuringASlowRequest(t *testing.T) {
 	}()
 	<-asked
 	ended := make(chan error, 1)
-	go func() { ended <- r.endWaits(context.Background(), s) }()
+	go func() { ended <- r.endWaits(context.Background()) }()
 	for status := 0; status != http.StatusServiceUnavailable; { // until waits are over
 		status, _ = post[wire.Refusal](t, base+wire.AcquirePath, wire.AcquireRequest{Resource: "r", WaitMs: 1})
 		if status == 0 {

@@ -3,11 +3,7 @@ package serve
 import (
 	"net/http"
 	"sync/atomic"
-
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/meters"
 )
-
-const metricsPath = "/metrics"
 
 // underWay counts the requests that are being answered.
 type underWay struct{ count atomic.Pointer[atomic.Int64] }
@@ -29,16 +25,5 @@ func (u *underWay) counts(next http.Handler) http.Handler {
 		n.Add(1)
 		defer n.Add(-1)
 		next.ServeHTTP(w, r)
-	})
-}
-
-// withMetrics serves the metrics beside the locks.
-func withMetrics(locks http.Handler, m *meters.Meters) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == metricsPath {
-			m.ServeHTTP(w, r)
-			return
-		}
-		locks.ServeHTTP(w, r)
 	})
 }

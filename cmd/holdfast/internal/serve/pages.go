@@ -11,26 +11,29 @@ import (
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
-// withPages serves the dashboard beside the locks. A person whose browser asks for what is
-// not there gets a page that says so, and a program a refusal.
-func withPages(locks *server.Server, pages *dashboard.Dashboard) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isForPages(locks, pages, r) {
-			pages.ServeHTTP(w, r)
-			return
-		}
-		locks.ServeHTTP(w, r)
-	})
+const metricsPath = "/metrics"
+
+// ServeHTTP serves the locks, the metrics and the dashboard. A person whose browser asks for what
+// is not there gets a page that says so, and a program a refusal.
+func (r *running) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	switch {
+	case q.URL.Path == metricsPath:
+		r.meters.ServeHTTP(w, q)
+	case r.isForPages(q):
+		r.pages.ServeHTTP(w, q)
+	default:
+		r.server.ServeHTTP(w, q)
+	}
 }
 
 // isForPages reports whether the dashboard answers the request: there is a page at its path,
 // or nothing at all, and a browser wants a page. Links of pages are for paths of one level.
-func isForPages(locks *server.Server, pages *dashboard.Dashboard, r *http.Request) bool {
-	if pages.Serves(r.URL.Path) {
+func (r *running) isForPages(q *http.Request) bool {
+	if r.pages.Serves(q.URL.Path) {
 		return true
 	}
-	return r.Method == http.MethodGet && !locks.Serves(r.URL.Path) && r.URL.Path != metricsPath && strings.Count(r.URL.Path, "/") == 1 &&
-		strings.Contains(r.Header.Get("Accept"), "text/html")
+	return q.Method == http.MethodGet && !r.server.Serves(q.URL.Path) && q.URL.Path != metricsPath && strings.Count(q.URL.Path, "/") == 1 &&
+		strings.Contains(q.Header.Get("Accept"), "text/html")
 }
 
 // openPages makes the dashboard.
@@ -54,7 +57,7 @@ func (r *running) browsers(identify access.Identify) access.Identify {
 		return identify
 	}
 	return func(q *http.Request) (access.Caller, error) {
-		if isForPages(r.server, r.pages, q) {
+		if r.isForPages(q) {
 			return r.auth.IdentifyBrowser(q)
 		}
 		return identify(q)

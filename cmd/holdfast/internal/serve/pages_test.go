@@ -37,7 +37,7 @@ func TestMistyped(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
 		r.Header.Set("Accept", c.accept)
 		w := httptest.NewRecorder()
-		withPages(locks, pages).ServeHTTP(w, r)
+		(&running{server: locks, pages: pages}).ServeHTTP(w, r)
 		if w.Code != c.code || !strings.HasPrefix(w.Header().Get("Content-Type"), c.kind) {
 			t.Errorf("%s %s for %q: status %d, %s", c.method, c.path, c.accept, w.Code, w.Header().Get("Content-Type"))
 		}

@@ -72,6 +72,7 @@ type running struct {
 	underWay *underWay
 	http     *http.Server
 	failed   chan error // why a listener ended
+	hurried  bool       // by a second signal: do not wait for the store, which may not answer
 }
 
 // start opens everything and begins to serve.
@@ -95,10 +96,10 @@ func (r *running) start(ctx context.Context) error {
 		Answered: r.meters.Refused, Log: r.log,
 	}
 	if r.auth != nil {
-		opts.Guests = func(q *http.Request) bool { return isForPages(r.server, r.pages, q) }
+		opts.Guests = r.isForPages
 	}
 	var err error
-	if r.front, err = front.Handler(withMetrics(withPages(r.server, r.pages), r.meters), opts); err != nil {
+	if r.front, err = front.Handler(r, opts); err != nil {
 		return exit.Usagef("--host: %v", err)
 	}
 	listeners, err := r.listen(ctx, secure)
@@ -181,7 +182,7 @@ func (r *running) until(ctx context.Context, stops, hangups <-chan os.Signal) er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready := make(chan error, 1)
-	go func(s *server.Server) { ready <- r.ready(ctx, s) }(r.server) // a second signal takes it away
+	go func() { ready <- r.ready(ctx) }()
 	for {
 		select {
 		case err := <-ready:
@@ -201,10 +202,10 @@ func (r *running) until(ctx context.Context, stops, hangups <-chan os.Signal) er
 
 // ready tells the operator and systemd when the store is prepared. It returns an error if
 // the store never will be.
-func (r *running) ready(ctx context.Context, s *server.Server) error {
+func (r *running) ready(ctx context.Context) error {
 	began, told := time.Now(), false
 	for {
-		err := waitReady(ctx, s)
+		err := waitReady(ctx, r.server)
 		switch {
 		case err == nil:
 			output.SayEvent("ready", nil, "ready")
@@ -262,14 +263,13 @@ func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Sign
 	notify(daemon.SdNotifyStopping)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done, s := make(chan error, 1), r.server
-	go func() { done <- r.endWaits(ctx, s) }()
+	done := make(chan error, 1)
+	go func() { done <- r.endWaits(ctx) }()
 	select {
 	case err := <-done:
 		return err
 	case sig := <-stops:
-		// The server would wait for the store, which may not answer.
-		r.server, r.store = nil, nil
+		r.hurried = true
 		return atOnce(sig)
 	}
 }
@@ -280,13 +280,13 @@ func atOnce(sig os.Signal) error {
 }
 
 // endWaits ends waits after the delay, and then the connections once they are answered.
-func (r *running) endWaits(ctx context.Context, s *server.Server) error {
+func (r *running) endWaits(ctx context.Context) error {
 	select {
 	case <-time.After(r.DrainDelay):
 	case <-ctx.Done():
 		return nil
 	}
-	s.EndWaits()
+	r.server.EndWaits()
 	if r.pages != nil {
 		r.pages.Close() // its streams would last
 	}
@@ -343,7 +343,7 @@ func (r *running) close() {
 	if r.pages != nil {
 		r.pages.Close()
 	}
-	if r.server != nil {
+	if r.server != nil && !r.hurried {
 		_ = r.server.Close()
 	}
 	r.closeHistory()
@@ -355,7 +355,7 @@ func (r *running) close() {
 	if r.auth != nil {
 		r.auth.Close()
 	}
-	if r.store != nil {
+	if r.store != nil && !r.hurried {
 		_ = r.store.Close()
 	}
 }
