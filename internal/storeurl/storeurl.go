@@ -60,7 +60,7 @@ var words = []string{"pass", "pwd", "secret", "token", "apikey", "api_key", "mec
 // a file with one is not.
 func IsSecret(name string) bool {
 	name = strings.ToLower(name)
-	return !strings.HasSuffix(name, "_file") && slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
+	return !strings.HasSuffix(name, "file") && slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
 }
 
 var errMisplaced = errors.New("unescaped @: percent-encode the password (/ is %2F, ? is %3F, # is %23), and an @ elsewhere as %40")
