@@ -1,6 +1,7 @@
 package location
 
 import (
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -38,11 +39,19 @@ func storeVariable(name string) (string, error) {
 	return text, nil
 }
 
+// maxStoreFile is more bytes than any URL has.
+const maxStoreFile = 64 << 10
+
 func storeFile(path string) (string, error) {
 	if path == "" {
 		return "", exit.Usagef("after file: comes the path of a file that has the store's URL, as in file:/etc/holdfast/store")
 	}
-	content, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return "", exit.Usagef("the file that has the store's URL cannot be read: %v", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxStoreFile))
 	if err != nil {
 		return "", exit.Usagef("the file that has the store's URL cannot be read: %v", err)
 	}
@@ -51,12 +60,12 @@ func storeFile(path string) (string, error) {
 	switch {
 	case strings.HasPrefix(line, "SQLite format 3\x00"):
 		return "", exit.Usagef("the file %q is a SQLite database, not the URL of one; name it as sqlite:%s", path, path)
-	case more != "":
+	case more != "" || len(content) == maxStoreFile:
 		return "", exit.Usagef("the file %q has more than one line; it must have one, the store's URL", path)
 	case line == "":
 		return "", exit.Usagef("the file %q is empty; it must have one line, the store's URL", path)
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && secret.HasPassword(line) {
+	if info, err := f.Stat(); err == nil && info.Mode().Perm()&0o004 != 0 && secret.HasPassword(line) {
 		output.Say("others can read the password in the file %q; take that right from them with chmod o-r", path)
 	}
 	return line, nil
