@@ -187,11 +187,10 @@ vet: ## run go vet in every module
 	@$(call each,$(MODULES),go vet ./...)
 
 # For linux, lint runs go vet.
-cross: ## run go vet for darwin and windows, and build the command for these, linux and 32 bits
-	@for os in darwin windows; do \
-		$(call each,$(PORTABLE),GOOS=$$os go vet ./...); \
-	done
-	@for os in linux darwin windows; do \
+cross: ## run go vet for darwin and, without the command, windows; build the command for linux, darwin and 32 bits
+	@$(call each,$(PORTABLE),GOOS=darwin go vet ./...)
+	@$(call each,$(filter-out cmd/holdfast,$(PORTABLE)),GOOS=windows go vet ./...)
+	@for os in linux darwin; do \
 		GOOS=$$os go -C cmd/holdfast build -o /dev/null .; \
 	done
 	@GOARCH=386 CGO_ENABLED=0 go -C cmd/holdfast build -o /dev/null .

@@ -127,7 +127,7 @@ func TestChecksums(t *testing.T) {
 		}
 		listed[name] = sum
 	}
-	for _, pattern := range []string{"*.deb", "*.rpm", "*.tar.gz", "*.zip", "*.cdx.json"} {
+	for _, pattern := range []string{"*.deb", "*.rpm", "*.tar.gz", "*.cdx.json"} {
 		for _, file := range packages(t, pattern) {
 			content, err := os.ReadFile(file)
 			if err != nil {

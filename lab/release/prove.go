@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/lab/internal/modules"
@@ -36,7 +35,7 @@ func (r *release) proveCommand(ctx context.Context) error {
 	if _, err := r.asUser(ctx, dir, "go", "install", home+"/holdfast/"+command+"@"+r.version); err != nil {
 		return err
 	}
-	holdfast := filepath.Join(dir, "bin", "holdfast"+exeSuffix())
+	holdfast := filepath.Join(dir, "bin", "holdfast")
 	out, err := r.asUser(ctx, dir, holdfast, "version")
 	if err != nil {
 		return err
@@ -110,11 +109,4 @@ func (r *release) asUser(ctx context.Context, dir, name string, args ...string) 
 		"XDG_STATE_HOME="+filepath.Join(dir, "state"),
 	)
 	return modules.OutputOf(cmd)
-}
-
-func exeSuffix() string {
-	if runtime.GOOS == "windows" {
-		return ".exe"
-	}
-	return ""
 }

@@ -1,7 +1,7 @@
 // Package guard runs one command and makes sure that no process of the command
 // outlives a deadline, even if the program that started it stops or dies.
 //
-// On Unix a second process, the guard, starts the command and has the deadline. The program
+// A second process, the guard, starts the command and has the deadline. The program
 // sends it new deadlines through a socket. The guard is the command's parent and, on Linux,
 // adopts all its descendants, so that none of them escapes. A run goes through these phases:
 //
@@ -17,16 +17,12 @@
 //
 // When the program dies, the socket closes: the guard kills the command and, once nothing of
 // it lives, becomes the program's Successor. If the guard itself dies, the kernel kills the
-// main process (on Linux) and this package the others. The code of the guard is in
-// guard_process_unix.go, that of the program in guard_unix.go, and what they send each other in
-// message.go.
+// main process (on Linux) and this package the others. The code of the guard is in process.go,
+// that of the program in program.go, and what they send each other in message.go.
 //
 // What the guard cannot find or may not end is told (Unkillable, Strays), or isolated in a PID
 // namespace, whose first process is the guard (isolation_linux.go): the kernel ends them all
 // when that ends.
-//
-// On Windows there is no second process. The program and the command are in a job
-// object, which the kernel ends with the program.
 //
 // This package is not concerned with locks or the terminal.
 package guard
@@ -46,7 +42,7 @@ type Command struct {
 	Args []string
 	// Env is the whole environment. If a variable occurs twice, the last one counts.
 	Env []string
-	// PIDVariables are the variables that get the command's process ID, on Unix.
+	// PIDVariables are the variables that get the command's process ID.
 	PIDVariables []string
 	// Deadline is the time on the clock of Now from which on no process of the
 	// command is alive.

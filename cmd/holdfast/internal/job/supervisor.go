@@ -107,7 +107,7 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 		case sig := <-s.signals:
 			s.forward(sig)
 		case sig := <-s.notices:
-			if sig == process.Continue {
+			if sig == syscall.SIGCONT {
 				s.forwardAll() // a shell that ends a stopped job sends TERM or HUP before CONT
 				s.continued()
 			} else {

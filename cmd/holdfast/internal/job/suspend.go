@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
@@ -70,7 +69,7 @@ func (s *supervisor) follow(sig syscall.Signal) {
 // resume continues the command.
 func (s *supervisor) resume() {
 	s.stopped = false // at once: the next report of a stop is a new one
-	s.guard.SignalGroup(process.Continue)
+	s.guard.SignalGroup(syscall.SIGCONT)
 }
 
 // suspend stops run, and if all is set the other members of its group, until
@@ -112,7 +111,7 @@ func (s *supervisor) continued() {
 		if s.front {
 			s.tty.Lend(s.guard.Group()) // the shell may have taken it
 		}
-		s.guard.SignalGroup(process.Continue) // a part of the command may have stopped
+		s.guard.SignalGroup(syscall.SIGCONT) // a part of the command may have stopped
 	case s.checking == nil:
 		answer := make(chan bool, 1)
 		s.checking = answer

@@ -7,10 +7,25 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	forwarded = []os.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	}
+	notices = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT}
+	named   = map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
+		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+	}
 )
 
 // Signals delivers the signals that a command is to get, until stop is called. A
@@ -20,7 +35,7 @@ func Signals() (received <-chan os.Signal, stop func()) { return listen(forwarde
 
 // Ends reports whether the signal, nil or 0 for none, asks a program to end.
 func Ends(sig os.Signal) bool {
-	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
 // Notices delivers the signals that concern a running command but do not end a wait:
@@ -32,7 +47,7 @@ func Notices() (received <-chan os.Signal, stop func()) { return listen(notices)
 // nothing: timeout(1), for one, sends its signal twice.
 func UntilEnded(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	received, ignore := listen([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP})
+	received, ignore := listen([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
 	go func() {
 		select {
 		case sig := <-received:
@@ -53,7 +68,7 @@ func (i Interruption) Error() string { return i.Signal.String() }
 
 // Stops delivers the signals that ask a server to end.
 func Stops() (received <-chan os.Signal, stop func()) {
-	return listen([]os.Signal{os.Interrupt, syscall.SIGTERM})
+	return listen([]os.Signal{syscall.SIGINT, syscall.SIGTERM})
 }
 
 // Hangups delivers the signal that asks a server to open its files again.
@@ -78,4 +93,28 @@ func listen(to []os.Signal) (received <-chan os.Signal, stop func()) {
 		}
 	}
 	return c, func() { signal.Stop(c) }
+}
+
+// OutlivePipes lets this process outlive the readers of its output: a write to them then
+// fails, and what it runs goes on. It does not apply to what this process starts.
+func OutlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// Detach gives the process that is to be started a group of its own, which a key on the
+// terminal does not reach. When its ctx ends, all of the group ends.
+func Detach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+// Die ends this process by the signal, without a core. A shell that waits for it gets
+// the same status as from the command, and ends a loop on an interrupt. Die returns
+// if the process cannot die of the signal, as the first one of a container.
+func Die(sig syscall.Signal) {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	signal.Reset(sig)
+	noCore()
+	Unhear(sig)
+	if syscall.Kill(os.Getpid(), sig) == nil {
+		time.Sleep(time.Second / 10) // the signal may reach another thread first
+	}
 }
