@@ -17,7 +17,8 @@
 //
 // When the program dies, the socket closes: the guard kills the command and, once nothing of
 // it lives, becomes the program's Successor. If the guard itself dies, the kernel kills the
-// main process (on Linux) and this package the others. The code of the guard is in process.go,
+// main process, the program adopts the others and kills them (on Linux; elsewhere it kills the
+// group). The code of the guard is in process.go,
 // that of the program in program.go, and what they send each other in message.go.
 //
 // What the guard cannot find or may not end is told (Unkillable, Strays), or isolated in a PID
@@ -54,9 +55,6 @@ type Command struct {
 	// Foreground makes the command's process group the foreground group of the
 	// terminal before the command begins.
 	Foreground bool
-	// Marks are texts in the environment of the command's processes, and of no others. By
-	// them what a killed guard leaves behind is found (on Linux).
-	Marks []string
 	// Children says what becomes of the other processes when the main process has ended.
 	Children Children
 	// Successor is what the guard becomes if the program dies without closing the guard, once

@@ -78,14 +78,18 @@ func (p *process) living(bool) *Living {
 	return l
 }
 
-// killStrays kills the members of the group, and reports whether there are any.
-func killStrays(group int, _ []string) bool {
+// others are of no use: this program adopts nobody.
+type others struct{}
+
+func present() (none others) { return none }
+
+func (others) add(int) {}
+
+// killLeft kills the members of the group, and reports whether there are any.
+func (others) killLeft(group int) bool {
 	signalTree(group, syscall.SIGKILL)
 	return treeLives(group)
 }
-
-// marked reports nothing: the environment of processes cannot be read.
-func marked([]string) bool { return false }
 
 // signalBelow does nothing: the descendants of another process cannot be found.
 func signalBelow(int, int, syscall.Signal) {}

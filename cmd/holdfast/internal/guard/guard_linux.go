@@ -124,21 +124,45 @@ func (p *process) living(only bool) *Living {
 	return l
 }
 
-// killStrays kills the members of the group and the marked processes, and reports
-// whether it found any.
-func killStrays(group int, marks []string) bool {
-	found := proc.Marked(marks)
-	if group != 0 {
-		found = append(found, proc.Members(group)...)
+// others are children of this program that are not the guard: what a shell had started before
+// it became this program (exec), and scripts that this program has started. Orphans of these
+// are adopted, too, and cannot be told from the command's when the guard was killed: then they
+// are killed, or the lock could not be released.
+type others map[proc.ID]bool
+
+// present returns the children of this program.
+func present() others {
+	o := make(others)
+	for _, p := range proc.Own() {
+		o[p.ID()] = true
 	}
-	for _, p := range found {
-		_ = p.Signal(syscall.SIGKILL)
-	}
-	return len(found) > 0
+	return o
 }
 
-// marked reports whether there is a marked process.
-func marked(marks []string) bool { return len(proc.Marked(marks)) > 0 }
+func (o others) add(pid int) {
+	if p, ok := proc.Read(pid); ok {
+		o[p.ID()] = true
+	}
+}
+
+func (o others) has(p proc.Process) bool { return o[p.ID()] }
+
+// killLeft kills what this program has adopted of a guard that has ended, and reports whether
+// there was any.
+func (o others) killLeft(int) (found bool) {
+	for p := range proc.Descendants(os.Getpid(), o.has) {
+		if !o.has(p) {
+			_ = p.Signal(syscall.SIGKILL) // fails if it has just ended, or is another user's
+		}
+	}
+	for _, p := range proc.Own() {
+		if !o.has(p) {
+			found = true
+			_, _ = syscall.Wait4(p.PID, nil, syscall.WNOHANG, nil)
+		}
+	}
+	return found
+}
 
 // treeLives reports whether a process of the command is alive: each has an ancestor among
 // this process's children.

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -21,67 +20,48 @@ func newIsolated(t *testing.T) *Guard {
 }
 
 // leaving is a command that leaves a process behind, in a session of its own, before it
-// goes on with the script, and how to find it.
-func leaving(t *testing.T, script string) (c Command, marks []string) {
+// goes on with the script. gone fails the test if that process lives.
+func leaving(t *testing.T, script string) (c Command, gone func()) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "left")
-	c = sh(`(setsid sh -c ': >` + file + `; sleep 1000' &); while ! [ -e ` + file + ` ]; do sleep 0.01; done; ` + script)
-	mark := "HOLDFAST_TEST_MARK=" + file
-	c.Env = append(c.Env, mark)
-	c.Marks = []string{mark}
-	return c, c.Marks
-}
-
-func gone(t *testing.T, g *Guard, marks []string) {
-	t.Helper()
-	if found := proc.Marked(marks); len(found) > 0 {
-		t.Errorf("there is still %+v", found)
-	}
-	if g.Strays() {
-		t.Error("it cannot be known whether there is more")
+	fifo := filepath.Join(t.TempDir(), "alive")
+	check(t, syscall.Mkfifo(fifo, 0o600))
+	alive, err := syscall.Open(fifo, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	check(t, err)
+	t.Cleanup(func() { _ = syscall.Close(alive) })
+	c = sh(`(setsid sh -c 'exec 9>` + fifo + `; : >` + fifo + `.open; sleep 1000' &); while ! [ -e ` + fifo + `.open ]; do sleep 0.01; done; ` + script)
+	return c, func() {
+		t.Helper()
+		if n, err := syscall.Read(alive, make([]byte, 1)); n != 0 || err != nil {
+			t.Errorf("it lives: %v", err)
+		}
 	}
 }
 
 // Nothing outlives an isolated command, not even what has left its session.
 func TestIsolatedEnds(t *testing.T) {
 	g := newIsolated(t)
-	c, marks := leaving(t, "exit 5")
+	c, gone := leaving(t, "exit 5")
 	c.Children = EndAll
 	check(t, g.Run(c))
 	if got := ended(t, g); got != (Result{Code: 5}) {
 		t.Errorf("got %+v", got)
 	}
-	gone(t, g, marks)
+	gone()
 }
 
-// If the guard is killed nothing lives on, although this process cannot adopt: it had a
-// child before.
+// If the guard is killed nothing lives on.
 func TestIsolatedGuardKilled(t *testing.T) {
-	other := exec.CommandContext(t.Context(), "sleep", "1000")
-	if err := other.Start(); err != nil {
-		t.Skip("needs sleep:", err)
-	}
-	defer func() {
-		_ = other.Process.Kill()
-		_ = other.Wait()
-	}()
 	g := newIsolated(t)
-	if g.adopts {
-		t.Fatal("this process adopts, though it has a child")
-	}
-	c, marks := leaving(t, "kill -STOP $$")
+	c, gone := leaving(t, "kill -STOP $$")
 	check(t, g.Run(c))
 	if e := <-g.Events(); e.Stopped == 0 {
 		t.Fatalf("got %+v, want that the command has stopped", e)
-	}
-	if len(proc.Marked(marks)) < 2 {
-		t.Fatal("the command and what it has started cannot be found")
 	}
 	check(t, syscall.Kill(g.pid, syscall.SIGKILL))
 	if got := ended(t, g); !got.Fell {
 		t.Errorf("got %+v, want that the guard fell", got)
 	}
-	gone(t, g, marks)
+	gone()
 }
 
 // An isolated command has the number of its process group outside.

@@ -48,7 +48,6 @@ type launch struct {
 	Lenient    bool       `json:",omitempty"`
 	Foreground bool       `json:",omitempty"`
 	Children   Children   `json:",omitempty"`
-	Marks      []string   `json:",omitempty"`
 	Successor  *Successor `json:",omitempty"`
 }
 
@@ -70,7 +69,7 @@ func launchOf(c Command) *launch {
 	return &launch{
 		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env), PIDs: c.PIDVariables,
 		Deadline: c.Deadline, KillAfter: c.KillAfter, Lenient: c.Lenient, Foreground: c.Foreground,
-		Children: c.Children, Marks: c.Marks, Successor: c.Successor,
+		Children: c.Children, Successor: c.Successor,
 	}
 }
 

@@ -138,7 +138,6 @@ type process struct {
 	lookout   lookout
 	namespace *namespace // nil: this process is not the first of one
 	children  Children
-	marks     []string
 	successor *Successor
 }
 
@@ -430,17 +429,16 @@ func (p *process) report(r report) {
 	}
 }
 
-// bequeath starts the successor in place of this process. If the command was ended, that
-// needs certainty: nothing of it may live that this process has not adopted.
+// bequeath starts the successor in place of this process. That needs certainty: nothing of the
+// command may live that this process has not adopted.
 func (p *process) bequeath() {
-	if p.successor == nil || !p.adopts || p.schedule.asked && marked(p.marks) {
-		return
+	if p.successor != nil && p.adopts {
+		_ = p.successor.succeed() // if it fails, there is nobody to tell
 	}
-	_ = p.successor.succeed() // if it fails, there is nobody to tell
 }
 
 func (p *process) launch(l *launch) {
-	p.marks, p.successor, p.children = l.Marks, l.Successor, l.Children
+	p.successor, p.children = l.Successor, l.Children
 	p.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
 	if p.schedule.late(Now()) {
 		// The program may have stood still since its lock was granted.

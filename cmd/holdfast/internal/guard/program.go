@@ -22,10 +22,7 @@ type Guard struct {
 	gone    chan struct{} // closed when the guard has ended
 	closing atomic.Bool   // the program needs nothing any more
 	group   int           // the command's process group; set before watch starts
-	marks   []string
-	whole   bool // nothing lives on when the guard ends
-	adopts  bool // this process adopts what a dead guard leaves
-	over    bool // the main process has ended: its group's number may be another's; for watch
+	over    bool          // the main process has ended: its group's number may be another's; for watch
 	strays  atomic.Bool
 
 	orders *outbox[order]
@@ -33,6 +30,7 @@ type Guard struct {
 	mu       sync.Mutex // guards what follows
 	deadline time.Duration
 	lenient  bool
+	others   others
 }
 
 // start starts a guard, in a namespace of its own if it is told so.
@@ -49,7 +47,8 @@ func start(inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
 	// that this program was given for its command.
 	defer syscall.Close(fds[1])
 	syscall.CloseOnExec(fds[0])
-	adopts := childless() && adoptOrphans()
+	adoptOrphans() // of the guard, if that is killed
+	others := present()
 	args := []string{name, inherited{fds[1], inNamespace}.String()}
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}
@@ -65,11 +64,10 @@ func start(inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
 	g := &Guard{
 		pid:     pid,
 		socket:  os.NewFile(uintptr(fds[0]), "socket"),
-		adopts:  adopts,
 		reports: make(chan report),
 		events:  make(chan Event),
 		gone:    make(chan struct{}),
-		whole:   inNamespace,
+		others:  others,
 	}
 	g.orders = newOutbox[order](g.socket)
 	go receive(g.socket, g.reports)
@@ -86,13 +84,6 @@ func program() (string, error) {
 		}
 	}
 	return os.Executable()
-}
-
-// childless reports whether this process has no children. A shell may have started
-// some before it became this program (exec), and they are not the command's.
-func childless() bool {
-	_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-	return errors.Is(err, syscall.ECHILD)
 }
 
 // keepAwake continues the guard whenever it is stopped, because the command would run
@@ -116,7 +107,7 @@ func (g *Guard) keepAwake() {
 // syscall.Errno.
 func (g *Guard) Run(c Command) error {
 	g.mu.Lock() // Extend may be called already
-	g.lenient, g.deadline, g.marks = c.Lenient, c.Deadline, c.Marks
+	g.lenient, g.deadline = c.Lenient, c.Deadline
 	g.mu.Unlock()
 	g.orders.send(order{Run: launchOf(c)})
 	r, open := <-g.reports
@@ -180,6 +171,13 @@ func (g *Guard) Living() Living {
 	case <-time.After(time.Second):
 	}
 	return Living{}
+}
+
+// Spare tells that this program has started that process, which is not the command's.
+func (g *Guard) Spare(pid int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.others.add(pid)
 }
 
 // Strays reports whether processes of the command may live although it has ended: the
@@ -246,53 +244,25 @@ func (g *Guard) watch() {
 	}
 }
 
-// clear kills what is left of the command of a guard that was killed. If the guard did
-// not report the command's group, the kernel has killed the command, and clear kills the
-// others that it finds.
+// clear kills what is left of the command of a guard that was killed, whose main process the
+// kernel has killed.
 func (g *Guard) clear() *Result {
 	<-g.gone // what it leaves behind has another parent now
-	switch {
-	case g.whole: // all processes of the namespace had ended when the guard had
-	case g.adopts:
-		g.clearAdopted()
-	default:
-		g.clearFound()
-	}
-	return &Result{Signal: syscall.SIGKILL, Fell: true}
-}
-
-// clearAdopted kills the children of this process until it has none: as it adopts, nothing
-// of the command lives then.
-func (g *Guard) clearAdopted() {
-	group := g.liveGroup()
-	for pause := time.Millisecond; ; pause = longer(pause) {
-		signalTree(group, syscall.SIGKILL)
-		if known() {
-			group = 0 // once its members have ended, its number may be another's
-		}
-		for {
-			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-			if errors.Is(err, syscall.ECHILD) {
-				return
-			}
-			if pid == 0 {
-				break
-			}
-		}
-		time.Sleep(pause)
-	}
-}
-
-// clearFound kills the processes that it finds until there are none. There may be others.
-func (g *Guard) clearFound() {
-	g.strays.Store(true)
+	g.strays.Store(!known())
 	group := g.liveGroup()
 	if group != 0 {
 		_ = syscall.Kill(-group, syscall.SIGKILL) // all at once
 	}
-	for pause := time.Millisecond; killStrays(group, g.marks); pause = longer(pause) {
+	for pause := time.Millisecond; g.killLeft(group); pause = longer(pause) {
 		time.Sleep(pause)
 	}
+	return &Result{Signal: syscall.SIGKILL, Fell: true}
+}
+
+func (g *Guard) killLeft(group int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.others.killLeft(group)
 }
 
 // liveGroup returns the command's group, or 0 if its number may be another's by now and its

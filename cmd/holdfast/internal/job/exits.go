@@ -38,7 +38,7 @@ func (j *Job) abandoned(held locks) error {
 		rest = fmt.Sprintf("is not released, and ends by itself within %v", left.Round(time.Millisecond))
 	}
 	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too, but some of its "+
-		"processes may live on: those that have another group and environment are not found. Its lock of %s %s. Look for them, and run it again",
+		"processes may live on: those that left its process group are not found here. Its lock of %s %s. Look for them, and run it again",
 		j.Command[0], j.Names(), rest))
 }
 

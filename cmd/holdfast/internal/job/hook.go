@@ -18,6 +18,7 @@ import (
 type Hooks struct {
 	onAcquired, onLost string
 
+	spare   func(pid int) // tells that a script is no process of the command
 	running sync.WaitGroup
 	lost    sync.Once
 	over    context.Context // when it ends, the scripts do
@@ -36,9 +37,9 @@ func (h *Hooks) Flags(cmd *cobra.Command) {
 
 // begin prepares for the scripts of one lock. end waits for them, and kills scripts that take
 // too long, or all of them at a signal.
-func (h *Hooks) begin(signals <-chan os.Signal) (end func()) {
+func (h *Hooks) begin(signals <-chan os.Signal, spare func(pid int)) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	h.over = ctx
+	h.over, h.spare = ctx, spare
 	return func() {
 		defer cancel()
 		done := make(chan struct{})
@@ -77,6 +78,7 @@ func (h *Hooks) run(flag, script string, env []string) {
 		output.Say("the script of %s could not be started: %v", flag, err)
 		return
 	}
+	h.spare(cmd.Process.Pid)
 	h.running.Go(func() {
 		if err := cmd.Wait(); err != nil {
 			output.Say("the script of %s failed: %v", flag, err)

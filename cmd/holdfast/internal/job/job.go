@@ -49,7 +49,7 @@ func (j *Job) Run(ctx context.Context) error {
 	running.Store(&held)
 	granted := guard.Now()
 	j.SayReach()
-	defer j.Hooks.begin(signals)()
+	defer j.Hooks.begin(signals, g.Spare)()
 	j.Hooks.acquired(j.description(held))
 
 	tty := terminal.Open()

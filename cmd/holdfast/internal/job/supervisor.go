@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
@@ -66,7 +65,6 @@ func (s *supervisor) start() error {
 		Path: s.path, Args: s.Command, Env: s.environment(s.locks), PIDVariables: ownPIDs(),
 		Deadline: now + s.locks.left(), KillAfter: s.killAfter, Lenient: s.lenient,
 		Foreground: s.front, Children: s.children, Successor: successor,
-		Marks: []string{env.LockIDVariable + "=" + s.locks[0].LockID(), env.LockIDMark(s.locks[0].LockID())},
 	})
 	if s.front {
 		s.tty.Given(s.guard.Group())

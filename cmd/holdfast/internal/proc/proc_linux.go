@@ -148,17 +148,20 @@ func reach(root int, stop func(Process) bool, children func(pid int) []Process) 
 // depends on how many they are and not on how many processes the machine has. It may
 // miss some while others end. Of a process that it may not read, only PID and Parent are
 // set.
-func Children(root int) []Process {
-	return reach(root, nil, func(parent int) (found []Process) {
-		for _, pid := range children(parent) {
-			p, ok := Read(pid)
-			if !ok {
-				p = Process{PID: pid, Parent: parent}
-			}
-			found = append(found, p)
+func Children(root int) []Process { return reach(root, nil, childrenOf) }
+
+// Own returns the children of this process, dead ones too.
+func Own() []Process { return childrenOf(os.Getpid()) }
+
+func childrenOf(parent int) (found []Process) {
+	for _, pid := range children(parent) {
+		p, ok := Read(pid)
+		if !ok {
+			p = Process{PID: pid, Parent: parent}
 		}
-		return found
-	})
+		found = append(found, p)
+	}
+	return found
 }
 
 // children returns the children of the process, none if proc(5) is not this process's.
@@ -232,26 +235,6 @@ func (p Process) UID() int {
 		}
 	}
 	return -1
-}
-
-// Marked returns the live processes that began with one of the texts in their
-// environment. It does not find processes of other users, or processes started
-// without the variable or have overwritten their environment.
-func Marked(marks []string) []Process {
-	var found []Process
-	for p := range all {
-		if p.Dead || p.PID == os.Getpid() {
-			continue
-		}
-		environment, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/environ")
-		if err != nil {
-			continue
-		}
-		if slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(environment, []byte(mark)) }) {
-			found = append(found, p)
-		}
-	}
-	return found
 }
 
 // Signal sends the signal to the process, and never to another one that has its number

@@ -110,15 +110,3 @@ func TestSignal(t *testing.T) {
 	for now, _ := Read(p.PID); !now.Dead; now, _ = Read(p.PID) {
 	}
 }
-
-func TestMarked(t *testing.T) {
-	const mark = "HOLDFAST_TEST_MARK=of this test"
-	t.Setenv("HOLDFAST_TEST_MARK", "of this test")
-	p, _ := Read(shell(t, "echo; read x"))
-	if found := Marked([]string{"another text that no environment has, not even this one's", mark}); !slices.Contains(found, p) {
-		t.Errorf("%+v is not in %+v", p, found)
-	}
-	if slices.ContainsFunc(Marked([]string{mark}), func(p Process) bool { return p.PID == os.Getpid() }) {
-		t.Error("this process is among those that were found")
-	}
-}
