@@ -13,7 +13,7 @@ import (
 // IsUnder reports whether a run around this process holds the resource. Without a mark of the
 // resource it does not ask the store.
 func IsUnder(ctx context.Context, store location.Location, resource string) (bool, error) {
-	if len(env.Around(store.Place(), resource)) == 0 || store.Empty() {
+	if len(env.Around(resource)) == 0 || store.Empty() {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, oncePatience)
@@ -23,7 +23,7 @@ func IsUnder(ctx context.Context, store location.Location, resource string) (boo
 		return false, err
 	}
 	defer client.Close()
-	holds, err := around(ctx, client, store, resource)
+	holds, err := around(ctx, client, resource)
 	if err != nil {
 		return false, store.Failure(err)
 	}
@@ -31,9 +31,9 @@ func IsUnder(ctx context.Context, store location.Location, resource string) (boo
 }
 
 // around returns the holds of the resource that the runs around this process have.
-func around(ctx context.Context, client *holdfast.Client, store location.Location, resource string) ([]holdfast.Status, error) {
+func around(ctx context.Context, client *holdfast.Client, resource string) ([]holdfast.Status, error) {
 	var found []holdfast.Status
-	for _, id := range env.Around(store.Place(), resource) {
+	for _, id := range env.Around(resource) {
 		for s, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: resource, LockID: id}) {
 			if err != nil {
 				return nil, err
@@ -58,7 +58,7 @@ func (a *acquirer) apart(ctx context.Context, resource string) error {
 	}
 	looking, cancel := context.WithTimeout(ctx, oncePatience)
 	defer cancel()
-	holds, err := around(looking, a.client, a.Store, resource)
+	holds, err := around(looking, a.client, resource)
 	if err == nil && len(holds) > 0 {
 		a.end(inside(holds[0]))
 		return context.Cause(ctx)

@@ -13,9 +13,10 @@ import (
 // as they live, so a mark counts only while the hold that it names lives: a tmux server that
 // was started under a run outlives that run.
 //
-// A mark is a lock ID and a hash of the resource with its store. It has the ID itself, not a
-// hash: to a caller without a name, a server shows the lock ID of a hold only if the caller
-// names it.
+// A mark is a lock ID and a hash of the resource, so that those of other resources cost nothing.
+// The store is not in it: a lock ID is random, and whichever store has a hold of it tells. It is
+// the ID itself, not a hash: to a caller without a name, a server shows the lock ID of a hold only
+// if the caller names it.
 const HeldVariable = "HOLDFAST_HELD"
 
 // idEnd comes after the lock ID in a mark. The IDs of runs are random hex digits.
@@ -31,34 +32,30 @@ func IsAround(lockID string) bool {
 }
 
 // Around returns the lock IDs of the runs around this process, and of those that were, that
-// held the resource of the store in that place.
-func Around(place, resource string) (lockIDs []string) {
+// held a resource of that name.
+func Around(resource string) (lockIDs []string) {
 	for _, mark := range marks() {
-		if id, hashed, _ := strings.Cut(mark, idEnd); hashed == hash(place, resource) {
+		if id, hashed, _ := strings.Cut(mark, idEnd); hashed == hash(resource) {
 			lockIDs = append(lockIDs, id)
 		}
 	}
 	return lockIDs
 }
 
-// LockIDMark returns the text that all marks with the lock ID have.
-func LockIDMark(lockID string) string { return lockID + idEnd }
-
-// Held returns the value of HeldVariable for the command of a run that holds the resources of
-// the store in that place.
-func Held(place, lockID string, resources []string) string {
+// Held returns the value of HeldVariable for the command of a run that holds the resources.
+func Held(lockID string, resources []string) string {
 	all := marks()
 	for _, name := range resources {
-		all = append(all, lockID+idEnd+hash(place, name))
+		all = append(all, lockID+idEnd+hash(name))
 	}
 	return strings.Join(all, " ")
 }
 
 func marks() []string { return strings.Fields(os.Getenv(HeldVariable)) }
 
-// hash returns a short hash of the resource of the store in that place.
-func hash(place, resource string) string {
-	sum := sha256.Sum256([]byte(place + "\x00" + resource))
+// hash returns a short hash of the resource.
+func hash(resource string) string {
+	sum := sha256.Sum256([]byte(resource))
 	return hex.EncodeToString(sum[:8])
 }
 

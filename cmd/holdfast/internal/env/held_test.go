@@ -5,24 +5,22 @@ import (
 	"testing"
 )
 
-// What the runs around hold is found by its store and its name, whatever these are.
+// What the runs around hold is found by its name, whatever that is.
 func TestAround(t *testing.T) {
-	t.Setenv(HeldVariable, Held("a place", "outer", []string{"a b:c\n", "r"}))
-	t.Setenv(HeldVariable, Held("elsewhere", "inner", []string{"s"}))
-	t.Setenv(HeldVariable, Held("a place", "innermost", []string{"r"}))
+	t.Setenv(HeldVariable, Held("outer", []string{"a b:c\n", "r"}))
+	t.Setenv(HeldVariable, Held("inner", []string{"s"}))
+	t.Setenv(HeldVariable, Held("innermost", []string{"r"}))
 	for _, c := range []struct {
-		place, resource string
-		lockIDs         []string
+		resource string
+		lockIDs  []string
 	}{
-		{"a place", "a b:c\n", []string{"outer"}},
-		{"a place", "r", []string{"outer", "innermost"}},
-		{"a place", "s", nil},
-		{"elsewhere", "s", []string{"inner"}},
-		{"elsewhere", "r", nil},
-		{"", "", nil},
+		{"a b:c\n", []string{"outer"}},
+		{"r", []string{"outer", "innermost"}},
+		{"s", []string{"inner"}},
+		{"", nil},
 	} {
-		if got := Around(c.place, c.resource); !slices.Equal(got, c.lockIDs) {
-			t.Errorf("%q in %q: %q, want %q", c.resource, c.place, got, c.lockIDs)
+		if got := Around(c.resource); !slices.Equal(got, c.lockIDs) {
+			t.Errorf("%q: %q, want %q", c.resource, got, c.lockIDs)
 		}
 	}
 	for id, around := range map[string]bool{"outer": true, "inner": true, "innermost": true, "inne": false, "r": false, "": false} {

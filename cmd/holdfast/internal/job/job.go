@@ -162,7 +162,7 @@ func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) (told
 func (j *Job) environment(held locks) []string {
 	return append(j.description(held),
 		env.LockIDVariable+"="+held[0].LockID(),
-		env.HeldVariable+"="+env.Held(j.Store.Place(), held[0].LockID(), j.Resources))
+		env.HeldVariable+"="+env.Held(held[0].LockID(), j.Resources))
 }
 
 // description returns this process's environment and the variables that describe the
