@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -339,8 +338,7 @@ func (r *chaosRound) signal(pid int, sig syscall.Signal) {
 // namespace.
 func (r *chaosRound) outside(wrapper, number int) int {
 	for p := range proc.Descendants(wrapper, nil) {
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
-		if numbers := strings.Fields(proc.Field(status, "NSpid")); len(numbers) == 2 && numbers[1] == strconv.Itoa(number) {
+		if numbers := p.Numbers(); len(numbers) == 2 && numbers[1] == number {
 			return p.PID
 		}
 	}

@@ -77,9 +77,8 @@ const (
 	EndAll Children = "kill"
 )
 
-// Successor is this program, started anew with other arguments. Its input may be secret. Where
-// the system has no files in memory it is not more than a pipe holds, 64 KiB. The successor writes
-// to nobody.
+// Successor is this program, started anew with other arguments. Its input may be secret, and is
+// not more than a pipe holds, 1 MiB on most systems. The successor writes to nobody.
 type Successor struct {
 	Args  []string // with the name
 	Input []byte
@@ -99,21 +98,6 @@ type Unkillable struct {
 	UID     int    // the user whose rights it has; -1: not known
 }
 
-// Named is a process and the name of its program.
-type Named struct {
-	PID  int
-	Name string
-}
-
-// Living are the processes of a command that live: how many, and the first three.
-type Living struct {
-	Count int
-	First []Named
-}
-
-// mostNamed is how many processes Living names.
-const mostNamed = 3
-
 // Event is news of the command. Exactly one field is set.
 type Event struct {
 	// Unkillable is a process that the guard cannot end, the first of its program and user.
@@ -126,8 +110,8 @@ type Event struct {
 	// MainEnded is how the main process ended, if the run goes on for the other processes.
 	MainEnded *Result
 	// Rest is what the run waits for, a second after the main process has ended and then
-	// each minute.
-	Rest *Living
+	// each minute: how many processes, and the first three.
+	Rest string
 	// Ended is the command's result, in the last event.
 	Ended *Result
 }

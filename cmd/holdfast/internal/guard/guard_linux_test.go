@@ -13,7 +13,7 @@ import (
 // reap kills the children of this process and waits for them. A guard of another test may
 // be one of them still: what a process with children adopts may be theirs.
 func reap() {
-	signalBelow(os.Getpid(), 0, syscall.SIGKILL)
+	signalTree(os.Getpid(), 0, syscall.SIGKILL)
 	for {
 		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
 			return

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 	signals "github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
@@ -40,21 +41,21 @@ func serve() {
 	// be this thread, which does nothing else: to start a program takes as long as its
 	// file system, or who scans its files, takes to open it.
 	runtime.LockOSThread()
-	i, err := parseInherited(os.Args[1])
+	fd, err := strconv.Atoi(os.Args[1])
 	if err != nil {
 		return
 	}
-	syscall.CloseOnExec(i.socket)
+	syscall.CloseOnExec(fd)
 	catchSignals()
 	rename(name)
 	wakeWithoutParent()
-	starts := make(chan *launch)
-	p := process{starts: starts, started: make(chan started, 1), states: make(chan state), adopts: adoptOrphans(), restKill: never}
+	starts := make(chan *Command)
+	p := process{starts: starts, started: make(chan started, 1), states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: never}
 	p.session, _ = unix.Getsid(0)
-	socket := os.NewFile(uintptr(i.socket), "socket")
+	socket := os.NewFile(uintptr(fd), "socket")
 	p.reports = newOutbox[report](socket)
-	if i.inNamespace {
-		p.namespace, err = enterNamespace()
+	if isolated() {
+		err = enterNamespace()
 		errno, _ := errors.AsType[syscall.Errno](err)
 		_ = p.reports.to.Encode(report{Failed: errno}) // the program waits for it
 		if err != nil {
@@ -71,8 +72,8 @@ func serve() {
 	}()
 	for {
 		select {
-		case l := <-starts:
-			pid, err := startCommand(l)
+		case c := <-starts:
+			pid, err := startCommand(c)
 			p.started <- started{pid, err}
 		case <-over:
 			return
@@ -110,36 +111,37 @@ const (
 
 // process is the guard process of one command.
 type process struct {
-	orders    <-chan order // closed when the program is gone
-	reports   *outbox[report]
-	starts    chan<- *launch
-	started   chan started
-	starting  *launch    // it has not started yet; nil: none
-	states    chan state // of the command
-	phase     phase
-	schedule  schedule
-	group     int             // the command's process group, and its process ID; 0: none yet
-	session   int             // of this process and the main process
-	main      *Result         // how the main process ended; its descendants may be alive
-	cut       bool            // the program or the deadline has ended the command
-	passed    syscall.Signal  // the last signal to end that the main process has had; 0: none
-	had       map[member]bool // who has had it, too
-	leaveAt   time.Duration   // when a rest that nobody waits for is left; 0: it is waited for
-	asked     bool            // the rest was asked to end
-	restKill  time.Duration   // when the rest is killed
-	told      bool            // that the main process has ended
-	tellAt    time.Duration   // when to tell again what lives
-	pause     time.Duration   // between looks at the rest of the tree
-	spent     time.Duration   // on the last of them
-	alone     bool            // this process has no children left
-	orphaned  bool            // the program is gone
-	adopts    bool            // a process of the command that loses its parent becomes a child of this one
-	done      bool            // the program needs nothing any more
-	lookout   lookout
-	namespace *namespace // nil: this process is not the first of one
-	children  Children
-	successor *Successor
+	orders   <-chan order // closed when the program is gone
+	reports  *outbox[report]
+	starts   chan<- *Command
+	started  chan started
+	states   chan syscall.WaitStatus // of the command; closed when this process has no children left
+	phase    phase
+	schedule schedule
+	group    int              // the command's process group, and its process ID; 0: none yet
+	session  int              // of this process and the main process
+	main     *Result          // how the main process ended; its descendants may be alive
+	cut      bool             // the program or the deadline has ended the command
+	passed   syscall.Signal   // the last signal to end that the main process has had; 0: none
+	had      map[proc.ID]bool // who has had it, too
+	leaveAt  time.Duration    // when a rest that nobody waits for is left; 0: it is waited for
+	asked    bool             // the rest was asked to end
+	restKill time.Duration    // when the rest is killed
+	tellAt   time.Duration    // when to tell what lives; 0: not even that the main process has ended is told
+	pause    time.Duration    // between looks at the rest of the tree
+	spent    time.Duration    // on the last of them
+	alone    bool             // this process has no children left
+	adopts   bool             // a process of the command that loses its parent becomes a child of this one
+	done     bool             // the program needs nothing any more
+	lookout  lookout
+	command  *Command // nil: none yet
 }
+
+// orphaned reports whether the program is gone.
+func (p *process) orphaned() bool { return p.orders == nil }
+
+// idle reports whether there is no command, or no more.
+func (p *process) idle() bool { return p.phase == waiting || p.phase == over }
 
 // started is what became of a launch.
 type started struct {
@@ -147,26 +149,18 @@ type started struct {
 	err error
 }
 
-// state is news from the kernel: the command was stopped, was continued or has
-// ended, or, if all fields are zero, there are no children left.
-type state struct {
-	stopped   syscall.Signal
-	continued bool
-	ended     *syscall.WaitStatus
-}
-
 func (p *process) serve() {
 	for {
 		wait := never
 		switch {
-		case p.done && (p.phase == waiting || p.phase == rest || p.phase == over):
+		case p.done && (p.idle() || p.phase == rest):
 			return
-		case p.orphaned && p.phase == waiting:
+		case p.orphaned() && p.phase == waiting:
 			return
-		case p.orphaned && p.phase == over:
+		case p.orphaned() && p.phase == over:
 			p.bequeath()
 			return
-		case p.phase == waiting || p.phase == over:
+		case p.idle():
 		case p.finish():
 			continue
 		default:
@@ -178,14 +172,18 @@ func (p *process) serve() {
 				p.handle(o)
 				continue
 			}
-			p.orders, p.orphaned = nil, true
-			if !p.schedule.lenient && p.phase != waiting && p.phase != over {
+			p.orders = nil
+			if !p.schedule.lenient && !p.idle() {
 				p.kill()
 			}
 		case s := <-p.started:
 			p.begun(s)
-		case s := <-p.states:
-			p.note(s)
+		case s, more := <-p.states:
+			if p.alone = !more; p.alone {
+				p.states = nil
+			} else {
+				p.note(s)
+			}
 		case <-after(wait):
 		}
 	}
@@ -205,10 +203,10 @@ func (p *process) handle(o order) {
 	case o.Done:
 		p.done = true
 	case o.List:
-		p.report(report{Living: p.living(false)})
+		p.report(report{Living: new(p.living(false))})
 	case o.Run != nil:
-		p.launch(o.Run)
-	case p.phase == waiting || p.phase == over:
+		p.launch(o.Run.command())
+	case p.idle():
 		// The command was not started, or it has come too late.
 	case o.Deadline != 0:
 		p.schedule.extend(o.Deadline)
@@ -270,22 +268,14 @@ func (p *process) act() time.Duration {
 	}
 	found, wait := p.lookout.look(now)
 	for _, b := range found {
-		p.report(report{Unkillable: &b})
+		p.tell(Event{Unkillable: &b})
 	}
-	if p.phase == rest && p.leaveAt != 0 {
-		at = min(at, p.leaveAt)
-	} else if p.phase == rest {
-		if now >= p.tellAt {
-			p.report(report{Rest: p.living(true)})
-			p.tellAt = now + tellAgain
-		}
-		if now >= p.restKill {
-			p.signalRest(syscall.SIGKILL, nil)
-		}
-		at = min(at, p.tellAt)
-		if now < p.restKill { // later, the pause tells when to look
-			at = min(at, p.restKill)
-		}
+	if p.phase == rest && p.leaveAt == 0 && now >= p.tellAt {
+		p.tell(Event{Rest: p.living(true)})
+		p.tellAt = now + tellAgain
+	}
+	if p.phase == rest && now >= p.restKill {
+		p.signalRest(syscall.SIGKILL, nil)
 	}
 	if at != never {
 		wait = min(wait, max(at-now, 0))
@@ -327,7 +317,9 @@ func (p *process) kill() {
 	p.schedule.end(Now())
 	p.schedule.killAt = 0
 	began := Now()
-	p.namespace.kill()
+	if isolated() {
+		_ = syscall.Kill(-1, syscall.SIGKILL) // all but this process; it needs no /proc, which the command may have covered
+	}
 	p.signal(syscall.SIGKILL)
 	p.spent = Now() - began
 	p.lookout.soon()
@@ -339,7 +331,7 @@ func (p *process) signal(sig syscall.Signal) {
 	if p.main != nil && known() {
 		group = 0 // its number may be another's by now, and its members are descendants
 	}
-	signalTree(group, sig)
+	signalTree(os.Getpid(), group, sig)
 }
 
 // finish reports whether the run has ended. If so it tells how; if only the main process has, it
@@ -353,28 +345,29 @@ func (p *process) finish() bool {
 	left := p.phase == rest && p.leaveAt != 0 && began >= p.leaveAt
 	if p.phase == rest && !left && p.restLives() || p.phase == ending && p.treeLives() {
 		p.spent = max(p.spent, Now()-began)
-		if !p.told && p.leaveAt == 0 {
-			p.told, p.tellAt = true, began+tellFirst
-			p.report(report{MainEnded: new(*p.main)})
+		if p.tellAt == 0 && p.leaveAt == 0 {
+			p.tellAt = began + tellFirst
+			p.tell(Event{MainEnded: new(*p.main)})
 		}
 		return false
 	}
 	p.phase = over
-	p.main.Left = p.living(false).Count > 0
-	p.report(report{Ended: p.main})
+	p.main.Left = p.living(false) != ""
+	p.tell(Event{Ended: p.main})
 	return true
 }
 
-func (p *process) note(s state) {
+// note notes what has become of the main process.
+func (p *process) note(s syscall.WaitStatus) {
 	switch {
-	case s.stopped != 0 || s.continued:
-		p.report(report{Stopped: s.stopped, Continued: s.continued})
-	case s.ended == nil:
-		p.alone = true
-	case s.ended.Signaled():
-		p.endedAs(&Result{Signal: s.ended.Signal()})
+	case s.Stopped():
+		p.tell(Event{Stopped: s.StopSignal()})
+	case s.Continued():
+		p.tell(Event{Continued: true})
+	case s.Signaled():
+		p.endedAs(&Result{Signal: s.Signal()})
 	default:
-		p.endedAs(&Result{Code: s.ended.ExitStatus()})
+		p.endedAs(&Result{Code: s.ExitStatus()})
 	}
 }
 
@@ -386,7 +379,7 @@ func (p *process) endedAs(r *Result) {
 	case p.schedule.late(Now()): // this process stood still
 		p.cut = true
 		p.kill()
-	case p.children == EndAll:
+	case p.command.Children == EndAll:
 		p.end()
 	case p.passed != 0:
 		p.phase = rest
@@ -402,7 +395,7 @@ func (p *process) endedAs(r *Result) {
 		p.restKill = Now() + p.schedule.killAfter
 	default:
 		p.phase = rest
-		if p.children != WaitAll {
+		if p.command.Children != WaitAll {
 			p.leaveAt = Now() + leaveAfter
 		}
 	}
@@ -423,8 +416,10 @@ func (p *process) isKey(sig syscall.Signal) bool {
 	return err == nil && front == p.group
 }
 
+func (p *process) tell(e Event) { p.report(report{Event: e}) }
+
 func (p *process) report(r report) {
-	if !p.orphaned {
+	if !p.orphaned() {
 		p.reports.send(r)
 	}
 }
@@ -432,28 +427,25 @@ func (p *process) report(r report) {
 // bequeath starts the successor in place of this process. That needs certainty: nothing of the
 // command may live that this process has not adopted.
 func (p *process) bequeath() {
-	if p.successor != nil && p.adopts {
-		_ = p.successor.succeed() // if it fails, there is nobody to tell
+	if s := p.command.Successor; s != nil && p.adopts {
+		_ = s.succeed() // if it fails, there is nobody to tell
 	}
 }
 
-func (p *process) launch(l *launch) {
-	p.successor, p.children = l.Successor, l.Children
-	p.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
+func (p *process) launch(c *Command) {
+	p.schedule = schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
 	if p.schedule.late(Now()) {
 		// The program may have stood still since its lock was granted.
 		p.report(report{Late: true})
 		return
 	}
-	p.phase, p.starting = running, l
-	p.starts <- l
+	p.phase, p.command = running, c
+	p.starts <- c
 }
 
 // begun notes what became of the launch. If its time ran out before, it is over already:
 // what has not become the command yet was killed as this process's child.
 func (p *process) begun(s started) {
-	l := p.starting
-	p.starting = nil
 	if s.err != nil {
 		errno, ok := errors.AsType[syscall.Errno](s.err)
 		if !ok {
@@ -463,40 +455,33 @@ func (p *process) begun(s started) {
 		p.report(report{Failed: errno})
 		return
 	}
-	outside, err := p.namespace.outside(s.pid)
-	if err != nil { // the program could not signal it
-		_ = syscall.Kill(s.pid, syscall.SIGKILL)
-		p.phase = waiting
-		p.report(report{Failed: syscall.ESRCH})
-		return
-	}
 	p.group = s.pid
-	if !l.Lenient && p.namespace == nil { // whose end ends processes of all users
+	if !p.schedule.lenient && !isolated() { // whose end ends processes of all users
 		p.lookout.begin()
 	}
 	go p.reap()
-	p.report(report{Started: outside})
+	p.report(report{Started: s.pid})
 }
 
-func startCommand(l *launch) (pid int, err error) {
-	env := (&exec.Cmd{Env: stringsOf(l.Env)}).Environ() // each variable once
+func startCommand(c *Command) (pid int, err error) {
+	env := (&exec.Cmd{Env: c.Env}).Environ() // each variable once
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
-	if !l.Lenient {
+	if !c.Lenient {
 		dieWithParent(attr.Sys)
 	}
-	if l.Foreground {
+	if c.Foreground {
 		if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 			defer tty.Close()
 			attr.Sys.Foreground, attr.Sys.Ctty = true, int(tty.Fd())
 		}
 	}
-	path, args := string(l.Path), stringsOf(l.Args)
-	if len(l.PIDs) > 0 {
-		args = append([]string{setterName, strings.Join(l.PIDs, ","), path}, args...)
+	path, args := c.Path, c.Args
+	if len(c.PIDVariables) > 0 {
+		args = append([]string{setterName, strings.Join(c.PIDVariables, ","), path}, args...)
 		if path, err = program(); err != nil {
 			return 0, err
 		}
@@ -548,15 +533,10 @@ func (p *process) reap() {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			p.states <- state{}
+			close(p.states)
 			return
-		case pid != p.group:
-		case status.Stopped():
-			p.states <- state{stopped: status.StopSignal()}
-		case status.Continued():
-			p.states <- state{continued: true}
-		default:
-			p.states <- state{ended: &status}
+		case pid == p.group:
+			p.states <- status
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,15 +16,16 @@ import (
 
 // Guard is the program's end of a guard. The methods may be called concurrently.
 type Guard struct {
-	pid     int
-	socket  *os.File
-	reports chan report
-	events  chan Event
-	gone    chan struct{} // closed when the guard has ended
-	closing atomic.Bool   // the program needs nothing any more
-	group   int           // the command's process group; set before watch starts
-	over    bool          // the main process has ended: its group's number may be another's; for watch
-	strays  atomic.Bool
+	pid      int
+	socket   *os.File
+	reports  chan report
+	events   chan Event
+	gone     chan struct{} // closed when the guard has ended
+	closing  atomic.Bool   // the program needs nothing any more
+	isolated bool          // in a PID namespace
+	group    int           // the command's process group; set before watch starts
+	over     bool          // the main process has ended: its group's number may be another's; for watch
+	strays   atomic.Bool
 
 	orders *outbox[order]
 
@@ -33,8 +35,18 @@ type Guard struct {
 	others   others
 }
 
-// start starts a guard, in a namespace of its own if it is told so.
-func start(inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
+// Start starts a guard, whose command is isolated if that is set. Call it before a lock is
+// acquired: if it fails, no lock is held yet. The guard ends with this process, or when it
+// is closed.
+func Start(isolate bool) (*Guard, error) {
+	if isolate {
+		return startInPIDs()
+	}
+	return start(nil)
+}
+
+// start starts a guard with these attributes, nil for none.
+func start(attr *syscall.SysProcAttr) (*Guard, error) {
 	path, err := program()
 	if err != nil {
 		return nil, err
@@ -49,7 +61,7 @@ func start(inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
 	syscall.CloseOnExec(fds[0])
 	adoptOrphans() // of the guard, if that is killed
 	others := present()
-	args := []string{name, inherited{fds[1], inNamespace}.String()}
+	args := []string{name, strconv.Itoa(fds[1])}
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}
 	}
@@ -120,7 +132,9 @@ func (g *Guard) Run(c Command) error {
 	case r.Failed != 0:
 		return r.Failed
 	}
-	g.group = r.Started
+	if g.group = r.Started; g.isolated {
+		g.group = outside(g.pid, r.Started)
+	}
 	go g.watch()
 	return nil
 }
@@ -160,8 +174,9 @@ func (g *Guard) Noted(sig syscall.Signal) {
 	g.orders.send(order{Signal: sig, Group: true, Noted: true})
 }
 
-// Living returns what lives of a command that has ended.
-func (g *Guard) Living() Living {
+// Living tells what lives of a command that has ended, as Event.Rest does. It is empty if nothing
+// does.
+func (g *Guard) Living() string {
 	g.orders.send(order{List: true})
 	select {
 	case r := <-g.reports:
@@ -170,7 +185,7 @@ func (g *Guard) Living() Living {
 		}
 	case <-time.After(time.Second):
 	}
-	return Living{}
+	return ""
 }
 
 // Spare tells that this program has started that process, which is not the command's.
@@ -190,9 +205,11 @@ func (g *Guard) Close() {
 	g.closing.Store(true)
 	g.orders.send(order{Done: true})
 	patience := time.After(time.Second)
-	select {
-	case <-g.orders.sent():
-	case <-patience:
+	if pending := g.orders.calls.Pending(); pending != nil {
+		select {
+		case <-pending:
+		case <-patience:
+		}
 	}
 	// Closed alone, the socket would stay open for as long as somebody reads from it.
 	if socket, err := g.socket.SyscallConn(); err == nil {
@@ -222,10 +239,7 @@ func (g *Guard) watch() {
 				return
 			}
 			g.over = g.over || r.MainEnded != nil
-			g.events <- Event{
-				Unkillable: r.Unkillable, Stopped: r.Stopped, Continued: r.Continued,
-				MainEnded: r.MainEnded, Rest: r.Rest, Ended: r.Ended,
-			}
+			g.events <- r.Event
 			if r.Ended != nil {
 				return
 			}
@@ -235,10 +249,7 @@ func (g *Guard) watch() {
 			g.mu.Unlock()
 			if overdue {
 				_ = syscall.Kill(g.pid, syscall.SIGCONT)
-				if group := g.liveGroup(); group != 0 {
-					_ = syscall.Kill(-group, syscall.SIGKILL)
-				}
-				signalBelow(g.pid, g.liveGroup(), syscall.SIGKILL)
+				signalTree(g.pid, g.liveGroup(), syscall.SIGKILL)
 			}
 		}
 	}

@@ -92,8 +92,8 @@ const goneSoon = 100 * time.Millisecond
 // sayLeft names what lives on after the command and its lock.
 func (j *Job) sayLeft(g *guard.Guard, ended time.Time) {
 	time.Sleep(goneSoon - time.Since(ended))
-	if l := g.Living(); l.Count > 0 {
-		j.Inform("%q has ended, and what it has left runs on without the lock of %s: %s", j.Command[0], j.Names(), processes(l))
+	if living := g.Living(); living != "" {
+		j.Inform("%q has ended, and what it has left runs on without the lock of %s: %s", j.Command[0], j.Names(), living)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -103,16 +102,16 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 	for {
 		select {
 		case sig := <-s.signals:
-			s.forward(sig)
+			s.forward(sig.(syscall.Signal))
 		case sig := <-s.notices:
 			if sig == syscall.SIGCONT {
 				s.forwardAll() // a shell that ends a stopped job sends TERM or HUP before CONT
 				s.continued()
 			} else {
-				s.toGroup(sig)
+				s.guard.SignalGroup(sig.(syscall.Signal))
 			}
 		case sig := <-s.tty.Stops():
-			if s.main == nil || terminal.IsWanted(sig.(syscall.Signal)) {
+			if sig := sig.(syscall.Signal); s.main == nil || terminal.IsWanted(sig) {
 				s.stop(sig)
 			}
 		case <-s.late:
@@ -156,8 +155,8 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 				if s.lenient && s.lost {
 					return *s.main // there is no lock to wait with
 				}
-			case e.Rest != nil:
-				s.sayRest(*e.Rest)
+			case e.Rest != "":
+				s.sayRest(e.Rest)
 			case e.Ended != nil:
 				s.end(*e.Ended)
 				return *e.Ended
@@ -171,7 +170,7 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 // not arrive here. HUP is the exception: when a terminal hangs up, the kernel sends it to the
 // foreground group once the session's leader has ended, and the shell sends it to all its jobs.
 // The command gets it once.
-func (s *supervisor) forward(sig os.Signal) {
+func (s *supervisor) forward(sig syscall.Signal) {
 	hangup := sig == syscall.SIGHUP && s.tty.Gone()
 	if hangup && s.main == nil {
 		if s.hungUp {
@@ -183,14 +182,11 @@ func (s *supervisor) forward(sig os.Signal) {
 		}
 		s.hungUp = true
 	}
-	number, ok := sig.(syscall.Signal)
-	if ok && terminal.IsInterrupt(number) {
-		s.forwarded = true
-	}
-	if s.group || hangup || terminal.IsInterrupt(number) {
-		s.toGroup(sig)
+	s.forwarded = s.forwarded || terminal.IsInterrupt(sig)
+	if s.group || hangup || terminal.IsInterrupt(sig) {
+		s.guard.SignalGroup(sig)
 	} else {
-		s.guard.Signal(number)
+		s.guard.Signal(sig)
 	}
 	if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
 		s.told = true
@@ -200,19 +196,12 @@ func (s *supervisor) forward(sig os.Signal) {
 	}
 }
 
-// toGroup sends the signal to the command's process group.
-func (s *supervisor) toGroup(sig os.Signal) {
-	if number, ok := sig.(syscall.Signal); ok {
-		s.guard.SignalGroup(number)
-	}
-}
-
 // forwardAll forwards the signals that have arrived already.
 func (s *supervisor) forwardAll() {
 	for {
 		select {
 		case sig := <-s.signals:
-			s.forward(sig)
+			s.forward(sig.(syscall.Signal))
 		default:
 			return
 		}
@@ -262,30 +251,11 @@ func (s *supervisor) takeBack(r guard.Result) {
 }
 
 // sayRest tells what run waits for, after the main process has ended.
-func (s *supervisor) sayRest(l guard.Living) {
+func (s *supervisor) sayRest(living string) {
 	next := "TERM or Ctrl-C asks it to end, and once more kills it"
 	if s.main.Signal != 0 && !process.Ends(s.main.Signal) {
 		next = fmt.Sprintf("it was asked to end, and is killed after %v", s.killAfter)
 	}
 	s.Inform("%q has ended with status %d, and run waits with the lock of %s for what it has left: %s; %s",
-		s.Command[0], s.main.Status(), s.Names(), processes(l), next)
-}
-
-// processes names living processes.
-func processes(l guard.Living) string {
-	text := fmt.Sprintf("%d processes", l.Count)
-	if l.Count == 1 {
-		text = "a process"
-	}
-	var names []string
-	for _, p := range l.First {
-		names = append(names, fmt.Sprintf("%q (pid %d)", p.Name, p.PID))
-	}
-	if len(names) == 0 {
-		return text
-	}
-	if len(names) < l.Count {
-		names = append(names, "…")
-	}
-	return text + ", " + strings.Join(names, ", ")
+		s.Command[0], s.main.Status(), s.Names(), living, next)
 }

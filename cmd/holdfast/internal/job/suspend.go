@@ -20,20 +20,19 @@ import (
 // stop handles a signal that would have stopped run's group: Ctrl-Z while the
 // group was in the foreground, or another member's attempt to use the terminal
 // from the background.
-func (s *supervisor) stop(sig os.Signal) {
-	number, ok := sig.(syscall.Signal)
-	wanted := ok && terminal.IsWanted(number)
+func (s *supervisor) stop(sig syscall.Signal) {
+	wanted := terminal.IsWanted(sig)
 	switch {
 	case wanted && (s.tty.Lent() || s.tty.Foreground()): // or run has come to the foreground since
 		s.front = false
 		s.tty.TakeBack()
 		s.tty.Wake()
-	case !s.tty.CanSuspend(number):
+	case !s.tty.CanSuspend(sig):
 		// Nobody could continue it, so the key has no effect.
 	case s.stopped:
-		s.suspend(number, false)
+		s.suspend(sig, false)
 	default:
-		s.following = number
+		s.following = sig
 		s.guard.SignalGroup(terminal.Key)
 	}
 }

@@ -92,14 +92,6 @@ func (t *Terminal) Alone() bool {
 // closed or the connection is cut.
 func (t *Terminal) Gone() bool { return t != nil && t.front() == gone }
 
-// IsLeader reports whether this process leads the terminal's session. Only the leader
-// gets HUP when the terminal hangs up; the foreground group gets it when the leader
-// has ended.
-func (t *Terminal) IsLeader() bool {
-	session, err := unix.Getsid(0)
-	return t != nil && err == nil && session == os.Getpid()
-}
-
 // CanLend reports whether this process may make another group the foreground group: its
 // own is in the foreground, and not just because a shell that has lost sight of it has
 // not taken the terminal back yet. The shell would find it taken.
@@ -129,9 +121,12 @@ func (t *Terminal) Lent() bool {
 }
 
 // HasTold reports whether the terminal, which is Gone, has told the command's group by HUP:
-// it was lent, and not to a shell whose job may have been in the foreground instead.
+// it was lent, and not to a shell whose job may have been in the foreground instead. Only the
+// session's leader gets HUP when the terminal hangs up; the foreground group gets it when that
+// has ended.
 func (t *Terminal) HasTold() bool {
-	return t.Lent() && !t.IsLeader() && !ignores(t.to, syscall.SIGTTOU)
+	leader, err := unix.Getsid(0)
+	return t.Lent() && (err != nil || leader != os.Getpid()) && !ignores(t.to, syscall.SIGTTOU)
 }
 
 // TakeBack makes this process's group the foreground group again if the terminal is

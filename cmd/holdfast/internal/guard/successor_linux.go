@@ -31,11 +31,8 @@ func (s *Successor) succeed() error {
 	return syscall.Exec(path, s.Args, os.Environ())
 }
 
-// input returns a file to read the input from. It is in memory, because it may be secret.
+// input returns a file to read the input from. It is a pipe, because the input may be secret.
 func (s *Successor) input() (*os.File, error) {
-	if f, err := memoryFile(s.Input); err == nil {
-		return f, nil
-	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -43,6 +40,9 @@ func (s *Successor) input() (*os.File, error) {
 	defer w.Close()
 	if err := syscall.SetNonblock(int(w.Fd()), true); err != nil { // nobody reads yet
 		return nil, err
+	}
+	if len(s.Input) > 0 {
+		_, _ = unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, len(s.Input)) // it may be large enough already
 	}
 	if n, err := syscall.Write(int(w.Fd()), s.Input); err != nil || n < len(s.Input) {
 		return nil, errors.Join(err, syscall.EMSGSIZE)

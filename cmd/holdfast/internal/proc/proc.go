@@ -1,10 +1,8 @@
-// Package proc finds processes on Linux, in proc(5).
+// Package proc finds processes in proc(5). Where there is none, as on macOS, it finds none.
 package proc
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"iter"
 	"os"
 	"slices"
@@ -164,28 +162,23 @@ func childrenOf(parent int) (found []Process) {
 	return found
 }
 
-// children returns the children of the process, none if proc(5) is not this process's.
+// children returns the children of the process: none if it has ended, if the kernel lists no
+// children, or if proc(5) is not this process's.
 func children(pid int) (pids []int) {
 	if !Known() {
 		return nil
 	}
-	for _, number := range ChildrenIn(os.DirFS("/proc"), strconv.Itoa(pid)) {
-		if pid, err := strconv.Atoi(number); err == nil {
-			pids = append(pids, pid)
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, _ := os.ReadDir(tasks)
+	for _, thread := range threads {
+		list, _ := os.ReadFile(tasks + thread.Name() + "/children") // fails if the thread has ended
+		for number := range strings.FieldsSeq(string(list)) {
+			if pid, err := strconv.Atoi(number); err == nil {
+				pids = append(pids, pid)
+			}
 		}
 	}
 	return pids
-}
-
-// ChildrenIn returns the children of all threads of the process, as that /proc has them:
-// none if the process has ended, or if the kernel lists no children.
-func ChildrenIn(proc fs.FS, pid string) (numbers []string) {
-	threads, _ := fs.ReadDir(proc, pid+"/task")
-	for _, thread := range threads {
-		list, _ := fs.ReadFile(proc, pid+"/task/"+thread.Name()+"/children") // fails if the thread has ended
-		numbers = append(numbers, strings.Fields(string(list))...)
-	}
-	return numbers
 }
 
 // Members returns the live members of the group, as Descendants does.
@@ -237,29 +230,34 @@ func (p Process) UID() int {
 	return -1
 }
 
+// Numbers returns the numbers of the process in the PID namespaces that it is in, from this
+// process's on.
+func (p Process) Numbers() []int {
+	status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/status")
+	numbers := []int{p.PID}
+	for i, field := range strings.Fields(Field(status, "NSpid")) {
+		if n, err := strconv.Atoi(field); err == nil && i > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
 // Signal sends the signal to the process, and never to another one that has its number
-// since. The error is syscall.ESRCH if it has ended.
+// since. It is an error if it has ended.
 func (p Process) Signal(sig syscall.Signal) error {
-	fd, err := unix.PidfdOpen(p.PID, 0)
-	switch {
-	case err == nil:
-		defer unix.Close(fd)
-	case p.start == 0: // before Linux 5.3: it may be another process by now
-		return unix.ESRCH
-	case !errors.Is(err, unix.ESRCH): // before Linux 5.3, or forbidden
-		fd = -1
-	default:
+	// Since Linux 5.3 this is a descriptor: if the same process is there after it was opened, it
+	// is the process's.
+	process, err := os.FindProcess(p.PID)
+	if err != nil {
 		return err
 	}
-	// If the same process is there after its descriptor was opened, that is the process's.
+	defer func() { _ = process.Release() }()
 	now, visible := Read(p.PID)
 	if now.start != p.start || !visible && !slices.Contains(children(p.Parent), p.PID) {
 		return unix.ESRCH
 	}
-	if fd < 0 {
-		return syscall.Kill(p.PID, sig)
-	}
-	return unix.PidfdSendSignal(fd, sig, nil, 0)
+	return process.Signal(sig)
 }
 
 // Session returns the session of the process, or 0 if it has ended or the session's leader is
