@@ -21,7 +21,7 @@
 // group). The code of the guard is in process.go,
 // that of the program in program.go, and what they send each other in message.go.
 //
-// What the guard cannot find or may not end is told (Unkillable, Strays), or isolated in a PID
+// What the guard cannot find or may not end is told (Unkillable), or isolated in a PID
 // namespace, whose first process is the guard (isolation_linux.go): the kernel ends them all
 // when that ends.
 //

@@ -210,7 +210,7 @@ func (p *process) handle(o order) {
 		// The command was not started, or it has come too late.
 	case o.Deadline != 0:
 		p.schedule.extend(o.Deadline)
-		p.lookout.soon()
+		p.lookout.at = 0
 	case o.End:
 		p.cut = true
 		p.end()
@@ -322,13 +322,13 @@ func (p *process) kill() {
 	}
 	p.signal(syscall.SIGKILL)
 	p.spent = Now() - began
-	p.lookout.soon()
+	p.lookout.at = 0
 }
 
 // signal sends the signal to all processes of the command.
 func (p *process) signal(sig syscall.Signal) {
 	group := p.group
-	if p.main != nil && known() {
+	if p.main != nil && Finds() {
 		group = 0 // its number may be another's by now, and its members are descendants
 	}
 	signalTree(os.Getpid(), group, sig)
@@ -457,7 +457,7 @@ func (p *process) begun(s started) {
 	}
 	p.group = s.pid
 	if !p.schedule.lenient && !isolated() { // whose end ends processes of all users
-		p.lookout.begin()
+		p.lookout = newLookout()
 	}
 	go p.reap()
 	p.report(report{Started: s.pid})

@@ -25,7 +25,6 @@ type Guard struct {
 	isolated bool          // in a PID namespace
 	group    int           // the command's process group; set before watch starts
 	over     bool          // the main process has ended: its group's number may be another's; for watch
-	strays   atomic.Bool
 
 	orders *outbox[order]
 
@@ -195,10 +194,6 @@ func (g *Guard) Spare(pid int) {
 	g.others.add(pid)
 }
 
-// Strays reports whether processes of the command may live although it has ended: the
-// guard was killed, and this process cannot know what that has left behind.
-func (g *Guard) Strays() bool { return g.strays.Load() }
-
 // Close ends the guard. A command that still runs is killed, except for the rest of a lenient
 // one. There will be no successor.
 func (g *Guard) Close() {
@@ -259,7 +254,6 @@ func (g *Guard) watch() {
 // kernel has killed.
 func (g *Guard) clear() *Result {
 	<-g.gone // what it leaves behind has another parent now
-	g.strays.Store(!known())
 	group := g.liveGroup()
 	if group != 0 {
 		_ = syscall.Kill(-group, syscall.SIGKILL) // all at once
@@ -279,7 +273,7 @@ func (g *Guard) killLeft(group int) bool {
 // liveGroup returns the command's group, or 0 if its number may be another's by now and its
 // members are found without it.
 func (g *Guard) liveGroup() int {
-	if g.over && known() {
+	if g.over && Finds() {
 		return 0
 	}
 	return g.group

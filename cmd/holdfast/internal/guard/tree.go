@@ -13,8 +13,9 @@ import (
 // This file has what finds processes. Where none can be found, as on macOS, the command is its
 // process group.
 
-// known reports whether descendants can be found.
-func known() bool { return proc.Known() }
+// Finds reports whether all processes of a command are found, also those that a killed guard
+// leaves behind.
+func Finds() bool { return proc.Known() }
 
 // signalTree sends the signal to the process group, if it is known (not 0), and to the
 // descendants of the root that are not in it.
@@ -42,9 +43,9 @@ func spared(sig syscall.Signal) func(proc.Process) bool {
 }
 
 // signalRest sends the signal to what the lock waits for once the main process has ended,
-// except to those that have had it.
+// except to those that have had it; nil stands for nobody.
 func (p *process) signalRest(sig syscall.Signal, had map[proc.ID]bool) {
-	if !known() && len(had) == 0 {
+	if !Finds() && had == nil {
 		signalTree(os.Getpid(), p.group, sig)
 	}
 	for d := range proc.Descendants(os.Getpid(), spared(sig)) {
@@ -80,7 +81,7 @@ func (p *process) restLives() bool {
 	switch {
 	case !p.treeLives():
 		return false
-	case !known():
+	case !Finds():
 		return p.command.Children == WaitAll || groupLives(p.group)
 	}
 	mayBeRest := func(d proc.Process) bool { return p.isRest(d) || d.Session() == 0 }
@@ -100,7 +101,7 @@ func (p *process) living(only bool) string {
 	switch {
 	case !p.treeLives():
 		return ""
-	case !known():
+	case !Finds():
 		return "a process"
 	}
 	var names []string
@@ -148,7 +149,7 @@ func (o others) has(p proc.Process) bool { return o[p.ID()] }
 // killLeft kills what this program has adopted of a guard that has ended or, if that cannot be
 // found, the group, and reports whether there was any.
 func (o others) killLeft(group int) (found bool) {
-	if !known() && groupLives(group) {
+	if !Finds() && groupLives(group) {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 		return true
 	}

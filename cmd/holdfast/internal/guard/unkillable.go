@@ -19,28 +19,19 @@ const (
 // lookout looks for processes of a command that the guard may not end, because they run
 // as another user. A process that is there between two looks only is not found.
 type lookout struct {
-	at    time.Duration // of the next look, on the clock of Now; 0: none
+	at    time.Duration // of the next look, on the clock of Now; 0: at once
 	pause time.Duration
-	told  map[Unkillable]bool // without the process IDs
+	told  map[Unkillable]bool // without the process IDs; nil: nobody looks
 }
 
-// begin starts to look.
-func (l *lookout) begin() {
-	l.pause, l.told = firstLook, make(map[Unkillable]bool)
-	l.at = Now() + l.pause
-}
-
-// soon makes the next look due.
-func (l *lookout) soon() {
-	if l.at != 0 {
-		l.at = Now()
-	}
+func newLookout() lookout {
+	return lookout{Now() + firstLook, firstLook, make(map[Unkillable]bool)}
 }
 
 // look looks if a look is due, and returns what was not there before, and the time until the
 // next look. Only the system's own answer counts: root may end a process of any user.
 func (l *lookout) look(now time.Duration) (found []Unkillable, wait time.Duration) {
-	if l.at == 0 {
+	if l.told == nil {
 		return nil, never
 	}
 	if now < l.at {

@@ -56,7 +56,7 @@ func (j *Job) Run(ctx context.Context) error {
 	defer tty.Close()
 	s := supervisor{Job: j, guard: g, tty: tty, locks: held, granted: granted}
 	if err := s.start(); err != nil {
-		if g.Strays() {
+		if errors.Is(err, guard.ErrFell) && !guard.Finds() {
 			return j.abandoned(held)
 		}
 		_ = l.Release() // if that fails, the locks end by themselves; nothing ran under them
@@ -64,7 +64,7 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	result := s.supervise(signals)
 	ended := time.Now()
-	if g.Strays() {
+	if result.Fell && !guard.Finds() {
 		j.lengthen(held, j.atLeast-(guard.Now()-granted))
 		return j.abandoned(held) // without a release
 	}
