@@ -14,7 +14,9 @@ func startInPIDs() (*Guard, error) { return nil, errors.New("it needs Linux") }
 
 func isolated() bool { return false }
 
-func enterNamespace() error { return syscall.ENOSYS }
+func mountProc() error { return syscall.ENOSYS }
+
+func dropAmbient() error { return syscall.ENOSYS }
 
 func outside(_, pid int) int { return pid }
 

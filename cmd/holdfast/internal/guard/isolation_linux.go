@@ -44,14 +44,15 @@ func startInPIDs() (*Guard, error) {
 // in a namespace of its own.
 func isolated() bool { return os.Getpid() == 1 }
 
-// enterNamespace mounts the /proc of the namespace, for this process and its descendants
+// mountProc mounts the /proc of the namespace, for this process and its descendants
 // only. Other mounts go on to be seen on both sides.
-func enterNamespace() error {
+func mountProc() error {
 	_ = unix.Mount("", "/proc", "", unix.MS_PRIVATE, "") // fails if it is a folder of another mount
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return err
-	}
-	// The command, which this thread starts, does not get what the mount needed.
+	return unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+}
+
+// dropAmbient takes from what this thread starts the rights that mountProc needed.
+func dropAmbient() error {
 	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
 

@@ -37,10 +37,6 @@ func init() {
 
 // serve returns when the guard's work is done.
 func serve() {
-	// The kernel kills the command when the thread that started it ends. That has to
-	// be this thread, which does nothing else: to start a program takes as long as its
-	// file system, or who scans its files, takes to open it.
-	runtime.LockOSThread()
 	fd, err := strconv.Atoi(os.Args[1])
 	if err != nil {
 		return
@@ -49,36 +45,23 @@ func serve() {
 	catchSignals()
 	rename(name)
 	wakeWithoutParent()
-	starts := make(chan *Command)
-	p := process{starts: starts, started: make(chan started, 1), states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: never}
-	p.session, _ = unix.Getsid(0)
 	socket := os.NewFile(uintptr(fd), "socket")
-	p.reports = newOutbox[report](socket)
+	orders := make(chan order)
+	p := process{
+		orders: orders, reports: newOutbox[report](socket), started: make(chan started, 1),
+		states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: never,
+	}
+	p.session, _ = unix.Getsid(0)
 	if isolated() {
-		err = enterNamespace()
+		err = mountProc()
 		errno, _ := errors.AsType[syscall.Errno](err)
 		_ = p.reports.to.Encode(report{Failed: errno}) // the program waits for it
 		if err != nil {
 			return
 		}
 	}
-	orders := make(chan order)
 	go receive(socket, orders)
-	p.orders = orders
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		p.serve()
-	}()
-	for {
-		select {
-		case c := <-starts:
-			pid, err := startCommand(c)
-			p.started <- started{pid, err}
-		case <-over:
-			return
-		}
-	}
+	p.serve()
 }
 
 // catchSignals makes signals have no effect on the guard, which ends after its
@@ -113,7 +96,6 @@ const (
 type process struct {
 	orders   <-chan order // closed when the program is gone
 	reports  *outbox[report]
-	starts   chan<- *Command
 	started  chan started
 	states   chan syscall.WaitStatus // of the command; closed when this process has no children left
 	phase    phase
@@ -440,7 +422,15 @@ func (p *process) launch(c *Command) {
 		return
 	}
 	p.phase, p.command = running, c
-	p.starts <- c
+	go func() {
+		// The kernel kills the command when the thread that started it ends. So this thread
+		// stays, and does nothing else: to start a program takes as long as its file system,
+		// or who scans its files, takes to open it.
+		runtime.LockOSThread()
+		pid, err := startCommand(c)
+		p.started <- started{pid, err}
+		select {}
+	}()
 }
 
 // begun notes what became of the launch. If its time ran out before, it is over already:
@@ -464,6 +454,11 @@ func (p *process) begun(s started) {
 }
 
 func startCommand(c *Command) (pid int, err error) {
+	if isolated() {
+		if err := dropAmbient(); err != nil {
+			return 0, err
+		}
+	}
 	env := (&exec.Cmd{Env: c.Env}).Environ() // each variable once
 	attr := &syscall.ProcAttr{
 		Env:   env,

@@ -5,12 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
 // Hooks are scripts of sh by which run tells others what happens. They run beside the
@@ -42,19 +42,15 @@ func (h *Hooks) begin(signals <-chan os.Signal, spare func(pid int)) (end func()
 	h.over, h.spare = ctx, spare
 	return func() {
 		defer cancel()
-		done := make(chan struct{})
+		defer time.AfterFunc(hookPatience, cancel).Stop()
 		go func() {
-			h.running.Wait()
-			close(done)
+			select {
+			case <-signals:
+				cancel()
+			case <-ctx.Done():
+			}
 		}()
-		select {
-		case <-done:
-			return
-		case <-signals:
-		case <-time.After(hookPatience):
-		}
-		cancel()
-		<-done
+		h.running.Wait()
 	}
 }
 
@@ -73,7 +69,9 @@ func (h *Hooks) run(flag, script string, env []string) {
 	}
 	cmd := exec.CommandContext(h.over, "sh", "-c", script)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stderr, os.Stderr
-	process.Detach(cmd)
+	// A group of its own: a key on the terminal does not reach it, and all of it can be ended.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
 		output.Say("the script of %s could not be started: %v", flag, err)
 		return

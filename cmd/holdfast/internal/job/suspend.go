@@ -7,12 +7,10 @@ package job
 // command goes on when the store has confirmed the lock (resumed).
 
 import (
-	"errors"
 	"os"
 	"syscall"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
@@ -122,29 +120,16 @@ func (s *supervisor) continued() {
 // answers or the time of one is up.
 func (s *supervisor) stillHeld() bool {
 	for _, h := range s.locks {
-		if !stillHeld(h) {
-			return false
+		for h.Renew(h.Context(), 0) != nil {
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-h.Context().Done(): // lost
+				return false
+			}
 		}
 	}
 	s.locks.extend(s.guard)
 	return s.locks.left() > 0
-}
-
-func stillHeld(h *holdfast.Hold) bool {
-	for h.Left() > 0 {
-		err := h.Renew(h.Context(), 0)
-		switch {
-		case err == nil:
-			return true
-		case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrReleased):
-			return false
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-h.Context().Done():
-		}
-	}
-	return false
 }
 
 // resumed continues the command if the lock is still held, and else kills it.

@@ -104,14 +104,12 @@ func Descendants(root int, stop func(Process) bool) iter.Seq[Process] {
 // below is one look of Descendants.
 func below(root int, stop func(Process) bool) []Process {
 	byParent := make(map[int][]Process)
-	seen := make(map[int]bool)
-	var read []Process
+	read := make(map[int]Process)
 	for p := range all {
-		seen[p.PID] = true
-		read = append(read, p)
+		read[p.PID] = p
 	}
 	for _, p := range read {
-		if p.Parent != 0 && p.PID != root && !seen[p.Parent] {
+		if _, seen := read[p.Parent]; !seen && p.Parent != 0 && p.PID != root {
 			// The parent has ended since, or began after the list was read.
 			if again, ok := Read(p.PID); ok {
 				p = again

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
@@ -98,13 +97,6 @@ func listen(to []os.Signal) (received <-chan os.Signal, stop func()) {
 // OutlivePipes lets this process outlive the readers of its output: a write to them then
 // fails, and what it runs goes on. It does not apply to what this process starts.
 func OutlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
-
-// Detach gives the process that is to be started a group of its own, which a key on the
-// terminal does not reach. When its ctx ends, all of the group ends.
-func Detach(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-}
 
 // Die ends this process by the signal, without a core. A shell that waits for it gets
 // the same status as from the command, and ends a loop on an interrupt. Die returns
