@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -88,11 +87,9 @@ func start(attr *syscall.SysProcAttr) (*Guard, error) {
 
 // program returns the file of this program, even if another file has replaced it.
 func program() (string, error) {
-	if runtime.GOOS == "linux" {
-		const self = "/proc/self/exe"
-		if _, err := os.Stat(self); err == nil {
-			return self, nil
-		}
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err == nil {
+		return self, nil
 	}
 	return os.Executable()
 }

@@ -19,7 +19,7 @@ import (
 func (j *Job) ended(result guard.Result, lost bool) error {
 	switch {
 	case result.Fell:
-		return exit.Killed(result.Signal, fmt.Sprintf("the process that guards %q was killed, so the command was killed too; run it again", j.Command[0]))
+		return j.fell("; run it again")
 	case result.Signal != 0:
 		return exit.Killed(result.Signal, "")
 	case result.Code != 0:
@@ -37,9 +37,13 @@ func (j *Job) abandoned(held locks) error {
 	if left := held.left(); left > 0 {
 		rest = fmt.Sprintf("is not released, and ends by itself within %v", left.Round(time.Millisecond))
 	}
-	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too, but some of its "+
-		"processes may live on: those that left its process group are not found here. Its lock of %s %s. Look for them, and run it again",
-		j.Command[0], j.Names(), rest))
+	return j.fell(fmt.Sprintf(", but some of its processes may live on: those that left its process group are not found here. "+
+		"Its lock of %s %s. Look for them, and run it again", j.Names(), rest))
+}
+
+// fell returns the exit of a job whose guard was killed.
+func (j *Job) fell(more string) error {
+	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too%s", j.Command[0], more))
 }
 
 // notStarted returns the exit for a command that was found but not started.
@@ -48,7 +52,7 @@ func (j *Job) notStarted(held locks, err error) error {
 	case errors.Is(err, guard.ErrLate):
 		return exit.Errorf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", held.lost().Resource(), j.Command[0], j.lossOf(held.lost()))
 	case errors.Is(err, guard.ErrFell):
-		return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too, if it had started; run it again", j.Command[0]))
+		return j.fell(", if it had started; run it again")
 	case errors.Is(err, fs.ErrNotExist):
 		return exit.Errorf(exit.NotFound, "%q cannot be run: the interpreter that its first line names is not there", j.Command[0])
 	}

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"os"
 	"syscall"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
@@ -16,15 +15,10 @@ func parent(pid int) (int, bool) {
 
 // members returns the live members of the group, if they can be known.
 func members(group int) (pids []int, known bool) {
-	// proc(5) may be missing, or be that of another PID namespace.
-	self, ok := proc.Read(os.Getpid())
-	if !ok || self.Parent != os.Getppid() || self.Group != syscall.Getpgrp() {
-		return nil, false
-	}
 	for _, p := range proc.Members(group) {
 		pids = append(pids, p.PID)
 	}
-	return pids, true
+	return pids, proc.Known()
 }
 
 // ignores reports whether the process, 0 for this one, ignores the signal.
