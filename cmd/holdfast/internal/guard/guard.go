@@ -46,12 +46,10 @@ type Command struct {
 	// PIDVariables are the variables that get the command's process ID.
 	PIDVariables []string
 	// Deadline is the time on the clock of Now from which on no process of the
-	// command is alive.
+	// command is alive. With Never the command may outlive the program, too.
 	Deadline time.Duration
 	// KillAfter is the time between TERM and KILL.
 	KillAfter time.Duration
-	// Lenient lets the command outlive its deadline and the program.
-	Lenient bool
 	// Foreground makes the command's process group the foreground group of the
 	// terminal before the command begins.
 	Foreground bool
@@ -62,6 +60,9 @@ type Command struct {
 	// the command may live and not be found.
 	Successor *Successor
 }
+
+// Never is later than any deadline.
+const Never = time.Duration(1<<63 - 1)
 
 // Children is what becomes of a command's processes when its main process has ended.
 type Children string

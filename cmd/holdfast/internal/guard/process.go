@@ -49,7 +49,7 @@ func serve() {
 	orders := make(chan order)
 	p := process{
 		orders: orders, reports: newOutbox[report](socket), started: make(chan started, 1),
-		states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: never,
+		states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: Never,
 	}
 	p.session, _ = unix.Getsid(0)
 	if isolated() {
@@ -133,7 +133,7 @@ type started struct {
 
 func (p *process) serve() {
 	for {
-		wait := never
+		wait := Never
 		switch {
 		case p.done && (p.idle() || p.phase == rest):
 			return
@@ -155,7 +155,7 @@ func (p *process) serve() {
 				continue
 			}
 			p.orders = nil
-			if !p.schedule.lenient && !p.idle() {
+			if p.schedule.deadline != Never && !p.idle() {
 				p.kill()
 			}
 		case s := <-p.started:
@@ -174,7 +174,7 @@ func (p *process) serve() {
 // after is time.After, but fires after a second at the latest: a timer does not count
 // the time that the machine sleeps, so the caller looks at the clock again.
 func after(d time.Duration) <-chan time.Time {
-	if d == never {
+	if d == Never {
 		return nil
 	}
 	return time.After(min(d, time.Second))
@@ -259,7 +259,7 @@ func (p *process) act() time.Duration {
 	if p.phase == rest && now >= p.restKill {
 		p.signalRest(syscall.SIGKILL, nil)
 	}
-	if at != never {
+	if at != Never {
 		wait = min(wait, max(at-now, 0))
 	}
 	if do == kill || p.main != nil {
@@ -415,7 +415,7 @@ func (p *process) bequeath() {
 }
 
 func (p *process) launch(c *Command) {
-	p.schedule = schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
+	p.schedule = schedule{killAfter: c.KillAfter, deadline: c.Deadline}
 	if p.schedule.late(Now()) {
 		// The program may have stood still since its lock was granted.
 		p.report(report{Late: true})
@@ -446,7 +446,7 @@ func (p *process) begun(s started) {
 		return
 	}
 	p.group = s.pid
-	if !p.schedule.lenient && !isolated() { // whose end ends processes of all users
+	if p.schedule.deadline != Never && !isolated() { // whose end ends processes of all users
 		p.lookout = newLookout()
 	}
 	go p.reap()
@@ -465,7 +465,7 @@ func startCommand(c *Command) (pid int, err error) {
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
-	if !c.Lenient {
+	if c.Deadline != Never {
 		dieWithParent(attr.Sys)
 	}
 	if c.Foreground {

@@ -29,7 +29,6 @@ type Guard struct {
 
 	mu       sync.Mutex // guards what follows
 	deadline time.Duration
-	lenient  bool
 	others   others
 }
 
@@ -115,7 +114,7 @@ func (g *Guard) keepAwake() {
 // syscall.Errno.
 func (g *Guard) Run(c Command) error {
 	g.mu.Lock() // Extend may be called already
-	g.lenient, g.deadline = c.Lenient, c.Deadline
+	g.deadline = c.Deadline
 	g.mu.Unlock()
 	g.orders.send(order{Run: launchOf(c)})
 	r, open := <-g.reports
@@ -191,8 +190,8 @@ func (g *Guard) Spare(pid int) {
 	g.others.add(pid)
 }
 
-// Close ends the guard. A command that still runs is killed, except for the rest of a lenient
-// one. There will be no successor.
+// Close ends the guard. A command that still runs is killed, except for the rest of one whose
+// deadline is Never. There will be no successor.
 func (g *Guard) Close() {
 	g.closing.Store(true)
 	g.orders.send(order{Done: true})
@@ -237,7 +236,7 @@ func (g *Guard) watch() {
 			}
 		case <-look.C:
 			g.mu.Lock()
-			overdue := !g.lenient && Now() >= g.deadline
+			overdue := Now() >= g.deadline
 			g.mu.Unlock()
 			if overdue {
 				_ = syscall.Kill(g.pid, syscall.SIGCONT)

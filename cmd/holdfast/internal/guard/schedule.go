@@ -7,7 +7,6 @@ import "time"
 type schedule struct {
 	killAfter time.Duration
 	deadline  time.Duration
-	lenient   bool
 	asked     bool          // the command was asked to end, for good
 	killAt    time.Duration // once asked
 }
@@ -21,9 +20,6 @@ const (
 	kill
 )
 
-// never is later than any deadline.
-const never = time.Duration(1<<63 - 1)
-
 // extend moves the deadline. An earlier one changes nothing, nor does one that comes
 // after the command was asked to end.
 func (s *schedule) extend(deadline time.Duration) { s.deadline = max(s.deadline, deadline) }
@@ -34,10 +30,7 @@ func (s *schedule) end(now time.Duration) bool {
 	if s.asked {
 		return false
 	}
-	s.asked, s.killAt = true, now+s.killAfter
-	if !s.lenient {
-		s.killAt = min(s.killAt, s.deadline)
-	}
+	s.asked, s.killAt = true, min(now+s.killAfter, s.deadline)
 	return true
 }
 
@@ -48,8 +41,8 @@ func (s *schedule) next(now time.Duration) (do action, at time.Duration) {
 		return kill, now
 	case s.asked:
 		return nothing, s.killAt
-	case s.lenient:
-		return nothing, never
+	case s.deadline == Never:
+		return nothing, Never
 	case now >= s.deadline:
 		s.asked, s.killAt = true, s.deadline
 		return kill, now
@@ -61,4 +54,4 @@ func (s *schedule) next(now time.Duration) (do action, at time.Duration) {
 }
 
 // late reports whether the deadline has passed.
-func (s *schedule) late(now time.Duration) bool { return !s.lenient && now >= s.deadline }
+func (s *schedule) late(now time.Duration) bool { return now >= s.deadline }

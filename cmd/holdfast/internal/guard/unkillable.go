@@ -32,7 +32,7 @@ func newLookout() lookout {
 // next look. Only the system's own answer counts: root may end a process of any user.
 func (l *lookout) look(now time.Duration) (found []Unkillable, wait time.Duration) {
 	if l.told == nil {
-		return nil, never
+		return nil, Never
 	}
 	if now < l.at {
 		return nil, l.at - now

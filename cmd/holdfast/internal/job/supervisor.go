@@ -60,9 +60,13 @@ func (s *supervisor) start() error {
 	if err != nil {
 		return err
 	}
+	deadline := now + s.locks.left()
+	if s.lenient {
+		deadline = guard.Never
+	}
 	err = s.guard.Run(guard.Command{
 		Path: s.path, Args: s.Command, Env: s.environment(s.locks), PIDVariables: ownPIDs(),
-		Deadline: now + s.locks.left(), KillAfter: s.killAfter, Lenient: s.lenient,
+		Deadline: deadline, KillAfter: s.killAfter,
 		Foreground: s.front, Children: s.children, Successor: successor,
 	})
 	if s.front {
