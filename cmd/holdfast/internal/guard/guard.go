@@ -88,10 +88,6 @@ type Successor struct {
 // ErrLate says that a command was not started because its deadline had passed.
 var ErrLate = errors.New("the deadline has passed")
 
-// ErrFell says that the guard was killed before it reported whether it had started the
-// command. A command that it had started was killed, too.
-var ErrFell = errors.New("the guard was killed")
-
 // Unkillable is a process of the command that the guard cannot end.
 type Unkillable struct {
 	PID     int
@@ -125,7 +121,7 @@ type Result struct {
 	Signal syscall.Signal
 	// Cut says that the guard ended the command, or that it ended past its deadline.
 	Cut bool
-	// Fell says that the guard itself was killed, and the command with it.
+	// Fell says that the guard itself was killed, and the command with it, if it had started.
 	Fell bool
 	// Left says that processes of the command live on: see Guard.Living.
 	Left bool

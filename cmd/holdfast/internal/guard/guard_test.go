@@ -89,8 +89,9 @@ func TestLate(t *testing.T) {
 func TestGuardKilledBefore(t *testing.T) {
 	g := newGuard(t)
 	check(t, syscall.Kill(g.pid, syscall.SIGKILL))
-	if err := g.Run(sh("exit 0")); !errors.Is(err, ErrFell) {
-		t.Errorf("got %v, want that the guard fell", err)
+	check(t, g.Run(sh("exit 0")))
+	if got := ended(t, g); !got.Fell {
+		t.Errorf("got %+v, want that the guard fell", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -30,7 +31,7 @@ func startInPIDs() (*Guard, error) {
 	g.isolated = true
 	switch r, open := <-g.reports; {
 	case !open:
-		err = ErrFell
+		err = errors.New("the guard was killed")
 	case r.Failed != 0:
 		err = fmt.Errorf("its /proc cannot be mounted: %w", r.Failed)
 	default:

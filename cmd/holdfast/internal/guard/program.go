@@ -110,18 +110,15 @@ func (g *Guard) keepAwake() {
 	}
 }
 
-// Run starts the command. It may be called once. The error is ErrLate, ErrFell or a
-// syscall.Errno.
+// Run starts the command. It may be called once. The error is ErrLate or a syscall.Errno. If the
+// guard is killed meanwhile, Events tells.
 func (g *Guard) Run(c Command) error {
 	g.mu.Lock() // Extend may be called already
 	g.deadline = c.Deadline
 	g.mu.Unlock()
 	g.orders.send(order{Run: launchOf(c)})
-	r, open := <-g.reports
+	r := <-g.reports
 	switch {
-	case !open: // killed, perhaps between the start and the report
-		g.clear()
-		return ErrFell
 	case r.Late:
 		return ErrLate
 	case r.Failed != 0:

@@ -51,8 +51,6 @@ func (j *Job) notStarted(held locks, err error) error {
 	switch {
 	case errors.Is(err, guard.ErrLate):
 		return exit.Errorf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", held.lost().Resource(), j.Command[0], j.lossOf(held.lost()))
-	case errors.Is(err, guard.ErrFell):
-		return j.fell(", if it had started; run it again")
 	case errors.Is(err, fs.ErrNotExist):
 		return exit.Errorf(exit.NotFound, "%q cannot be run: the interpreter that its first line names is not there", j.Command[0])
 	}

@@ -56,9 +56,6 @@ func (j *Job) Run(ctx context.Context) error {
 	defer tty.Close()
 	s := supervisor{Job: j, guard: g, tty: tty, locks: held, granted: granted}
 	if err := s.start(); err != nil {
-		if errors.Is(err, guard.ErrFell) && !guard.Finds() {
-			return j.abandoned(held)
-		}
 		_ = l.Release() // if that fails, the locks end by themselves; nothing ran under them
 		return j.notStarted(held, err)
 	}
