@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	// A shell's background job ignores interrupts, what nohup started ignores
 	// hangups, and so would what they start. But the command, which is this program as
 	// well, is to do as it was told.
-	command := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "holdfast"
+	command := filepath.Base(os.Args[0]) == "holdfast"
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(s) && !command {
 			signal.Notify(make(chan os.Signal, 1), s)

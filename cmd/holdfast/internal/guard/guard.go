@@ -17,9 +17,10 @@
 //
 // When the program dies, the socket closes: the guard kills the command and, once nothing of
 // it lives, becomes the program's Successor. If the guard itself dies, the kernel kills the
-// main process, the program adopts the others and kills them (on Linux; elsewhere it kills the
-// group). The code of the guard is in process.go,
-// that of the program in program.go, and what they send each other in message.go.
+// main process, and the program adopts what is left and kills it; where it cannot find that, as
+// on macOS (Finds), it kills the group. The code of the guard is in process.go, that of the
+// program in program.go, what they send each other in message.go, and what finds processes in
+// tree.go.
 //
 // What the guard cannot find or may not end is told (Unkillable), or isolated in a PID
 // namespace, whose first process is the guard (isolation_linux.go): the kernel ends them all
