@@ -115,8 +115,7 @@ type process struct {
 	alone    bool             // this process has no children left
 	adopts   bool             // a process of the command that loses its parent becomes a child of this one
 	done     bool             // the program needs nothing any more
-	lookout  lookout
-	command  *Command // nil: none yet
+	command  *Command         // nil: none yet
 }
 
 // orphaned reports whether the program is gone.
@@ -192,7 +191,6 @@ func (p *process) handle(o order) {
 		// The command was not started, or it has come too late.
 	case o.Deadline != 0:
 		p.schedule.extend(o.Deadline)
-		p.lookout.at = 0
 	case o.End:
 		p.cut = true
 		p.end()
@@ -248,10 +246,6 @@ func (p *process) act() time.Duration {
 	case kill:
 		p.kill()
 	}
-	found, wait := p.lookout.look(now)
-	for _, b := range found {
-		p.tell(Event{Unkillable: &b})
-	}
 	if p.phase == rest && p.leaveAt == 0 && now >= p.tellAt {
 		p.tell(Event{Rest: p.living(true)})
 		p.tellAt = now + tellAgain
@@ -259,8 +253,9 @@ func (p *process) act() time.Duration {
 	if p.phase == rest && now >= p.restKill {
 		p.signalRest(syscall.SIGKILL, nil)
 	}
+	wait := Never
 	if at != Never {
-		wait = min(wait, max(at-now, 0))
+		wait = max(at-now, 0)
 	}
 	if do == kill || p.main != nil {
 		// There is no event for the end of the last descendant, so look again until
@@ -304,7 +299,6 @@ func (p *process) kill() {
 	}
 	p.signal(syscall.SIGKILL)
 	p.spent = Now() - began
-	p.lookout.at = 0
 }
 
 // signal sends the signal to all processes of the command.
@@ -446,9 +440,6 @@ func (p *process) begun(s started) {
 		return
 	}
 	p.group = s.pid
-	if p.schedule.deadline != Never && !isolated() { // whose end ends processes of all users
-		p.lookout = newLookout()
-	}
 	go p.reap()
 	p.report(report{Started: s.pid})
 }

@@ -214,8 +214,10 @@ func (g *Guard) Close() {
 // watch turns reports into events until the command has ended. It replaces the guard
 // if that does not act, or is gone.
 func (g *Guard) watch() {
-	look := time.NewTicker(time.Second / 4)
+	const pause = time.Second / 4
+	look := time.NewTicker(pause)
 	defer look.Stop()
+	lookout := lookout{pause: pause, told: make(map[Unkillable]bool)}
 	for {
 		select {
 		case r, open := <-g.reports:
@@ -233,11 +235,18 @@ func (g *Guard) watch() {
 			}
 		case <-look.C:
 			g.mu.Lock()
-			overdue := Now() >= g.deadline
+			deadline := g.deadline
 			g.mu.Unlock()
-			if overdue {
+			now := Now()
+			if now >= deadline {
 				_ = syscall.Kill(g.pid, syscall.SIGCONT)
 				signalTree(g.pid, g.liveGroup(), syscall.SIGKILL)
+			}
+			if deadline == Never || g.isolated { // the end of a namespace ends processes of all users
+				continue
+			}
+			for _, b := range lookout.look(g.pid, now, deadline) {
+				g.events <- Event{Unkillable: &b}
 			}
 		}
 	}
