@@ -107,9 +107,6 @@ type Event struct {
 	Continued bool
 	// MainEnded is how the main process ended, if the run goes on for the other processes.
 	MainEnded *Result
-	// Rest is what the run waits for, a second after the main process has ended and then
-	// each minute: how many processes, and the first three.
-	Rest string
 	// Ended is the command's result, in the last event.
 	Ended *Result
 }
@@ -124,8 +121,6 @@ type Result struct {
 	Cut bool
 	// Fell says that the guard itself was killed, and the command with it, if it had started.
 	Fell bool
-	// Left says that processes of the command live on: see Guard.Living.
-	Left bool
 }
 
 // Status returns the exit status that a shell would report: the command's own, or

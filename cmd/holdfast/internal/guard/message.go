@@ -20,7 +20,6 @@ type order struct {
 	Signal   syscall.Signal // to the main process
 	Group    bool           // the signal is for its group
 	Noted    bool           // the group has had the signal
-	List     bool           // report what lives
 	Done     bool           // the program needs no successor any more
 }
 
@@ -50,7 +49,6 @@ type report struct {
 	Started int           // the command's process ID
 	Failed  syscall.Errno // why it could not be started
 	Late    bool          // it was not started: its deadline had passed
-	Living  *string       // the answer to List
 	Event
 }
 

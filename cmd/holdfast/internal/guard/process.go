@@ -51,7 +51,6 @@ func serve() {
 		orders: orders, reports: newOutbox[report](socket), started: make(chan started, 1),
 		states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: Never,
 	}
-	p.session, _ = unix.Getsid(0)
 	if isolated() {
 		err = mountProc()
 		errno, _ := errors.AsType[syscall.Errno](err)
@@ -101,7 +100,6 @@ type process struct {
 	phase    phase
 	schedule schedule
 	group    int              // the command's process group, and its process ID; 0: none yet
-	session  int              // of this process and the main process
 	main     *Result          // how the main process ended; its descendants may be alive
 	cut      bool             // the program or the deadline has ended the command
 	passed   syscall.Signal   // the last signal to end that the main process has had; 0: none
@@ -109,7 +107,7 @@ type process struct {
 	leaveAt  time.Duration    // when a rest that nobody waits for is left; 0: it is waited for
 	asked    bool             // the rest was asked to end
 	restKill time.Duration    // when the rest is killed
-	tellAt   time.Duration    // when to tell what lives; 0: not even that the main process has ended is told
+	told     bool             // that the main process has ended
 	pause    time.Duration    // between looks at the rest of the tree
 	spent    time.Duration    // on the last of them
 	alone    bool             // this process has no children left
@@ -183,8 +181,6 @@ func (p *process) handle(o order) {
 	switch {
 	case o.Done:
 		p.done = true
-	case o.List:
-		p.report(report{Living: new(p.living(false))})
 	case o.Run != nil:
 		p.launch(o.Run.command())
 	case p.idle():
@@ -246,10 +242,6 @@ func (p *process) act() time.Duration {
 	case kill:
 		p.kill()
 	}
-	if p.phase == rest && p.leaveAt == 0 && now >= p.tellAt {
-		p.tell(Event{Rest: p.living(true)})
-		p.tellAt = now + tellAgain
-	}
 	if p.phase == rest && now >= p.restKill {
 		p.signalRest(syscall.SIGKILL, nil)
 	}
@@ -270,12 +262,6 @@ func (p *process) act() time.Duration {
 	}
 	return wait
 }
-
-// The rest is told a second after the main process has ended, and then each minute.
-const (
-	tellFirst = time.Second
-	tellAgain = time.Minute
-)
 
 // leaveAfter is how much later than the main process, which has ended by itself, this process
 // may get the signal that made it end: systemd and others send one to all processes at once.
@@ -321,14 +307,13 @@ func (p *process) finish() bool {
 	left := p.phase == rest && p.leaveAt != 0 && began >= p.leaveAt
 	if p.phase == rest && !left && p.restLives() || p.phase == ending && p.treeLives() {
 		p.spent = max(p.spent, Now()-began)
-		if p.tellAt == 0 && p.leaveAt == 0 {
-			p.tellAt = began + tellFirst
+		if !p.told && p.leaveAt == 0 {
+			p.told = true
 			p.tell(Event{MainEnded: new(*p.main)})
 		}
 		return false
 	}
 	p.phase = over
-	p.main.Left = p.living(false) != ""
 	p.tell(Event{Ended: p.main})
 	return true
 }

@@ -23,6 +23,7 @@ type Guard struct {
 	closing  atomic.Bool   // the program needs nothing any more
 	isolated bool          // in a PID namespace
 	group    int           // the command's process group; set before watch starts
+	children Children      // of the command
 	over     bool          // the main process has ended: its group's number may be another's; for watch
 
 	orders *outbox[order]
@@ -114,7 +115,7 @@ func (g *Guard) keepAwake() {
 // guard is killed meanwhile, Events tells.
 func (g *Guard) Run(c Command) error {
 	g.mu.Lock() // Extend may be called already
-	g.deadline = c.Deadline
+	g.deadline, g.children = c.Deadline, c.Children
 	g.mu.Unlock()
 	g.orders.send(order{Run: launchOf(c)})
 	r := <-g.reports
@@ -164,20 +165,6 @@ func (g *Guard) SignalGroup(sig syscall.Signal) { g.orders.send(order{Signal: si
 // Noted tells that the group has had the signal, which asks it to end.
 func (g *Guard) Noted(sig syscall.Signal) {
 	g.orders.send(order{Signal: sig, Group: true, Noted: true})
-}
-
-// Living tells what lives of a command that has ended, as Event.Rest does. It is empty if nothing
-// does.
-func (g *Guard) Living() string {
-	g.orders.send(order{List: true})
-	select {
-	case r := <-g.reports:
-		if r.Living != nil {
-			return *r.Living
-		}
-	case <-time.After(time.Second):
-	}
-	return ""
 }
 
 // Spare tells that this program has started that process, which is not the command's.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
@@ -49,7 +51,7 @@ func (p *process) signalRest(sig syscall.Signal, had map[proc.ID]bool) {
 		signalTree(os.Getpid(), p.group, sig)
 	}
 	for d := range proc.Descendants(os.Getpid(), spared(sig)) {
-		if p.isRest(d) && !had[d.ID()] {
+		if p.command.Children.waitsFor(d) && !had[d.ID()] {
 			_ = d.Signal(sig) // fails if it has just ended, or is another user's
 		}
 	}
@@ -64,10 +66,11 @@ func (p *process) members() map[proc.ID]bool {
 	return all
 }
 
-// isRest reports whether the lock waits for the process. One in another session than the main
+// waitsFor reports whether the lock waits for the process. One in another session than the main
 // process, which is this one's, is detached: a service.
-func (p *process) isRest(d proc.Process) bool {
-	return p.command.Children == WaitAll || d.Session() == p.session
+func (c Children) waitsFor(d proc.Process) bool {
+	own, _ := unix.Getsid(0)
+	return c == WaitAll || d.Session() == own
 }
 
 // treeLives reports whether a process of the command is alive. If this process adopts, each has
@@ -84,7 +87,7 @@ func (p *process) restLives() bool {
 	case !Finds():
 		return p.command.Children == WaitAll || groupLives(p.group)
 	}
-	mayBeRest := func(d proc.Process) bool { return p.isRest(d) || d.Session() == 0 }
+	mayBeRest := func(d proc.Process) bool { return p.command.Children.waitsFor(d) || d.Session() == 0 }
 	if slices.ContainsFunc(proc.Children(os.Getpid()), mayBeRest) {
 		return true
 	}
@@ -92,21 +95,18 @@ func (p *process) restLives() bool {
 	return len(all) == 0 || slices.ContainsFunc(all, mayBeRest)
 }
 
-// mostNamed is how many processes living names.
+// mostNamed is how many processes Living names.
 const mostNamed = 3
 
-// living tells what lives of the command or, if only is set, what the lock waits for. It is
-// empty if nothing does.
-func (p *process) living(only bool) string {
-	switch {
-	case !p.treeLives():
-		return ""
-	case !Finds():
+// Living tells what lives of a command whose main process has ended or, if rest is set, what of
+// it the run waits for: how many processes, and the first three. It is empty if nothing does.
+func (g *Guard) Living(rest bool) string {
+	if !Finds() && groupLives(g.group) {
 		return "a process"
 	}
 	var names []string
-	for _, d := range proc.Children(os.Getpid()) {
-		if (!only || p.isRest(d)) && d.Name != name { // a nested guard ends with its run
+	for _, d := range proc.Children(g.pid) {
+		if (!rest || g.children.waitsFor(d)) && d.Name != name { // a nested guard ends with its run
 			names = append(names, fmt.Sprintf("%q (pid %d)", d.Name, d.PID))
 		}
 	}

@@ -74,7 +74,7 @@ func (j *Job) Run(ctx context.Context) error {
 		return j.loss(lost, why, result, s.main != nil && !s.main.Cut)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
-	if result.Left {
+	if !result.Fell {
 		j.sayLeft(g, ended)
 	}
 	if s.overtime && result.Cut {
@@ -88,8 +88,11 @@ const goneSoon = 100 * time.Millisecond
 
 // sayLeft names what lives on after the command and its lock.
 func (j *Job) sayLeft(g *guard.Guard, ended time.Time) {
+	if g.Living(false) == "" {
+		return
+	}
 	time.Sleep(goneSoon - time.Since(ended))
-	if living := g.Living(); living != "" {
+	if living := g.Living(false); living != "" {
 		j.Inform("%q has ended, and what it has left runs on without the lock of %s: %s", j.Command[0], j.Names(), living)
 	}
 }

@@ -45,6 +45,7 @@ type supervisor struct {
 	lent      bool             // the command had the terminal when its main process ended
 	hinted    bool             // the command got HUP because nobody can bring it to the foreground
 	main      *guard.Result    // how the main process ended, if run waits for the others; nil: it lives
+	tellRest  <-chan time.Time // when it fires, what run waits for is to be told
 	lost      bool             // by a forced release, the guard had to end the command, or it runs on
 	overtime  bool             // the command was ended because it ran for too long
 }
@@ -136,6 +137,9 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 			if s.stopped {
 				s.continued() // a stopped command does not see TERM
 			}
+		case <-s.tellRest:
+			s.sayRest()
+			s.tellRest = time.After(time.Minute)
 		case h := <-wanted:
 			wanted = nil
 			if s.main == nil {
@@ -153,14 +157,12 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 			case e.Continued:
 				s.stopped = false
 			case e.MainEnded != nil:
-				s.main = e.MainEnded
+				s.main, s.tellRest = e.MainEnded, time.After(time.Second)
 				s.takeBack(*s.main)
 				s.front, s.stopped = false, false
 				if s.lenient && s.lost {
 					return *s.main // there is no lock to wait with
 				}
-			case e.Rest != "":
-				s.sayRest(e.Rest)
 			case e.Ended != nil:
 				s.end(*e.Ended)
 				return *e.Ended
@@ -255,7 +257,11 @@ func (s *supervisor) takeBack(r guard.Result) {
 }
 
 // sayRest tells what run waits for, after the main process has ended.
-func (s *supervisor) sayRest(living string) {
+func (s *supervisor) sayRest() {
+	living := s.guard.Living(true)
+	if living == "" { // it is just ending
+		return
+	}
 	next := "TERM or Ctrl-C asks it to end, and once more kills it"
 	if s.main.Signal != 0 && !process.Ends(s.main.Signal) {
 		next = fmt.Sprintf("it was asked to end, and is killed after %v", s.killAfter)
