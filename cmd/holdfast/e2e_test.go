@@ -71,6 +71,8 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 				return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "pids": // a process may be the first one of a PID namespace
+				return exec.CommandContext(t.Context(), "unshare", "-rpf", "--mount-proc", "true").Run() == nil, nil
 			case "mounts": // may be made to look different to one process
 				return exec.CommandContext(t.Context(), "unshare", "-m", "mount", "--bind", "/proc/self/mounts", "/proc/self/mountinfo").Run() == nil, nil
 			}
