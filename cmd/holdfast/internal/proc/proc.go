@@ -261,6 +261,9 @@ func (p Process) Signal(sig syscall.Signal) error {
 // Session returns the session of the process, or 0 if it has ended or the session's leader is
 // outside the PID namespace.
 func (p Process) Session() int {
-	session, _ := unix.Getsid(p.PID)
+	session, err := unix.Getsid(p.PID)
+	if err != nil {
+		return 0
+	}
 	return session
 }
