@@ -263,7 +263,7 @@ func (s *supervisor) sayRest() {
 		return
 	}
 	next := "TERM or Ctrl-C asks it to end, and once more kills it"
-	if s.main.Signal != 0 && !process.Ends(s.main.Signal) {
+	if s.children == guard.EndAll || s.main.Signal != 0 && !process.Ends(s.main.Signal) {
 		next = fmt.Sprintf("it was asked to end, and is killed after %v", s.killAfter)
 	}
 	s.Inform("%q has ended with status %d, and run waits with the lock of %s for what it has left: %s; %s",
