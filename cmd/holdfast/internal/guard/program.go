@@ -167,11 +167,15 @@ func (g *Guard) Noted(sig syscall.Signal) {
 	g.orders.send(order{Signal: sig, Group: true, Noted: true})
 }
 
-// Spare tells that this program has started that process, which is not the command's.
-func (g *Guard) Spare(pid int) {
-	g.mu.Lock()
+// Spare calls start, which starts a process that is not the command's and returns its number.
+func (g *Guard) Spare(start func() (pid int, err error)) error {
+	g.mu.Lock() // before the process is known, its end must not be taken for an orphan's
 	defer g.mu.Unlock()
-	g.others.add(pid)
+	pid, err := start()
+	if err == nil {
+		g.others.add(pid)
+	}
+	return err
 }
 
 // Close ends the guard. A command that still runs is killed, except for the rest of one whose
@@ -223,6 +227,7 @@ func (g *Guard) watch() {
 		case <-look.C:
 			g.mu.Lock()
 			deadline := g.deadline
+			g.others.reap(g.pid)
 			g.mu.Unlock()
 			now := Now()
 			if now >= deadline {

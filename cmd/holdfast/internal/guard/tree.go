@@ -70,7 +70,7 @@ func (p *process) members() map[proc.ID]bool {
 // process, which is this one's, is detached: a service.
 func (c Children) waitsFor(d proc.Process) bool {
 	own, _ := unix.Getsid(0)
-	return c == WaitAll || d.Session() == own
+	return c != LeaveAll || d.Session() == own
 }
 
 // treeLives reports whether a process of the command is alive. If this process adopts, each has
@@ -146,11 +146,23 @@ func (o others) add(pid int) {
 
 func (o others) has(p proc.Process) bool { return o[p.ID()] }
 
+// reap waits for adopted orphans of others that have ended.
+func (o others) reap(guard int) {
+	for _, p := range proc.Own() {
+		if p.Dead && p.PID != guard && !o.has(p) {
+			_, _ = syscall.Wait4(p.PID, nil, syscall.WNOHANG, nil)
+		}
+	}
+}
+
 // killLeft kills what this program has adopted of a guard that has ended or, if that cannot be
 // found, the group, and reports whether there was any.
 func (o others) killLeft(group int) (found bool) {
 	if !Finds() && groupLives(group) {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
+		for pid := group; pid > 0; { // the dead are members until somebody waits for them
+			pid, _ = syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
+		}
 		return true
 	}
 	for p := range proc.Descendants(os.Getpid(), o.has) {

@@ -18,7 +18,7 @@ import (
 type Hooks struct {
 	onAcquired, onLost string
 
-	spare   func(pid int) // tells that a script is no process of the command
+	spare   func(start func() (pid int, err error)) error // starts what is no process of the command
 	running sync.WaitGroup
 	lost    sync.Once
 	over    context.Context // when it ends, the scripts do
@@ -37,7 +37,7 @@ func (h *Hooks) Flags(cmd *cobra.Command) {
 
 // begin prepares for the scripts of one lock. end waits for them, and kills scripts that take
 // too long, or all of them at a signal.
-func (h *Hooks) begin(signals <-chan os.Signal, spare func(pid int)) (end func()) {
+func (h *Hooks) begin(signals <-chan os.Signal, spare func(start func() (int, error)) error) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.over, h.spare = ctx, spare
 	return func() {
@@ -72,13 +72,21 @@ func (h *Hooks) run(flag, script string, env []string) {
 	// A group of its own: a key on the terminal does not reach it, and all of it can be ended.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if err := cmd.Start(); err != nil {
+	err := h.spare(func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
+	if err != nil {
 		output.Say("the script of %s could not be started: %v", flag, err)
 		return
 	}
-	h.spare(cmd.Process.Pid)
 	h.running.Go(func() {
-		if err := cmd.Wait(); err != nil {
+		switch err := cmd.Wait(); {
+		case err != nil && h.over.Err() != nil:
+			output.Say("the script of %s was killed: run waits for it at most %v, or until a signal", flag, hookPatience)
+		case err != nil:
 			output.Say("the script of %s failed: %v", flag, err)
 		}
 	})
