@@ -350,6 +350,8 @@ func (p *process) endedAs(r *Result) {
 		if !p.isKey(r.Signal) {
 			p.signalRest(r.Signal, nil)
 		}
+	case r.Code > 128 && p.isKey(syscall.Signal(r.Code-128)): // caught by a program that says so
+		p.phase = rest
 	case r.Signal != 0:
 		p.phase = rest
 		p.signalRest(syscall.SIGTERM, nil)
