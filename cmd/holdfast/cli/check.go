@@ -100,8 +100,11 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 	})
 	report.Findings = append(report.Findings, fitness.Isolation())
 	if i, ok := errors.AsType[process.Interruption](context.Cause(ctx)); ok {
-		return report, exit.Killed(i.Signal, fmt.Sprintf("stopped by a signal (%v); what was locked is released, or ends by itself within %v",
-			i.Signal, holdfast.DefaultTTL))
+		left := fmt.Sprintf("what was locked is released, or ends by itself within %v", holdfast.DefaultTTL)
+		if report.Left != "" {
+			left = fmt.Sprintf("%q may be held without an end now: holdfast unlock --force releases it", report.Left)
+		}
+		return report, exit.Killed(i.Signal, fmt.Sprintf("stopped by a signal (%v); %s", i.Signal, left))
 	}
 	for i, f := range report.Findings {
 		if f.Err != nil {

@@ -190,6 +190,34 @@ func TestMissingRights(t *testing.T) {
 	})
 }
 
+// A store that answers no more after the renewal without an end may have applied it.
+func TestLeftWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dead atomic.Bool
+		f := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseRequest: dead.Load()} })
+		r := Check(t.Context(), opens(dying{f, &dead}))
+		mustFind(t, r, "clean-up", fit.Fail, "--force")
+		if r.Left == "" {
+			t.Error("it does not say what is left")
+		}
+	})
+}
+
+// dying is a store that dies as it answers a renewal without an end.
+type dying struct {
+	*drivertest.FaultStore
+	dead *atomic.Bool
+}
+
+func (d dying) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	for _, q := range qs {
+		if q.TTL == holdfast.Forever {
+			d.dead.Store(true)
+		}
+	}
+	return d.FaultStore.Renew(ctx, qs)
+}
+
 // Two who do not exclude one another, as with a file that each machine has its own
 // copy of.
 func TestNoExclusion(t *testing.T) {

@@ -14,6 +14,8 @@ type Report struct {
 	Findings []fit.Finding
 	// Traits are what the store promises; without a name if it was not opened.
 	Traits holdfast.Traits
+	// Left is the resource that may be held without an end; empty: none.
+	Left string
 	Figures
 }
 

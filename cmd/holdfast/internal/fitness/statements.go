@@ -27,7 +27,17 @@ const (
 func (c *check) statements(ctx context.Context) bool {
 	t := newTwin(ctx, c.store, c.resource, max(c.ttl, holdfast.DefaultTTL))
 	t.run()
-	t.leave()
+	left := t.leave()
+	went := c.compared(t)
+	if left == nil {
+		return went
+	}
+	c.Left = c.resource
+	return c.failed("clean-up", fmt.Sprintf("%q may be held without an end now: holdfast unlock --force releases it", c.resource), fmt.Errorf("statements: %w", left))
+}
+
+// compared adds the finding of what the twin saw.
+func (c *check) compared(t *twin) bool {
 	switch {
 	case t.err != nil:
 		return c.failed("statements", t.doing+" gets no answer", fmt.Errorf("statements: %w", t.err))

@@ -295,11 +295,14 @@ func (t *twin) places(ps, want []driver.Place) string {
 }
 
 // leave releases what may be left, whatever the answers were.
-func (t *twin) leave() {
+func (t *twin) leave() (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), stepTime)
 	defer cancel()
+	defer t.model.Close()
 	if len(t.tried) > 0 {
-		_, _ = t.store.Release(ctx, t.tried)
+		answers, err := t.store.Release(ctx, t.tried)
+		_, err = answered(answers, err, len(t.tried), func(r driver.ReleaseResult) error { return r.Err })
+		return err
 	}
-	_ = t.model.Close()
+	return nil
 }
