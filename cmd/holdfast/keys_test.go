@@ -83,28 +83,34 @@ func TestInterruptEndsLoop(t *testing.T) {
 	}
 }
 
-// When the main process has died of the key, run takes the terminal back and waits for what
-// ignores the key. Then the key is for run: TERM for the rest, and at last KILL.
+// When the main process has died of the key, or has caught it and says so by its status, run takes
+// the terminal back and waits for what ignores the key. Then the key is for run: TERM for the rest,
+// and at last KILL.
 func TestInterruptWhileRestLives(t *testing.T) {
-	inShells(t, "", func(c *console) {
-		shell := c.front()
-		c.file("deaf", "trap 'echo told' TERM; trap '' INT QUIT; echo ready; "+listen)
-		pid := c.run("holdfast run r -- %s", "sh deaf & exec sleep 100")
-		c.expectLine("ready")
-		c.press(ctrlC)
-		c.expectLine(`holdfast: "sh" has ended with status 130, and run waits with the lock of "r" for what it has left: .*`)
-		c.dead(pid)
-		c.held("r")
-		c.never("told")
-		c.until("in front", func() bool { return c.front() != pid })
-		c.press(ctrlZ)
-		c.press(ctrlC)
-		c.expectLine("told")
-		c.held("r")
-		c.press(ctrlC)
-		c.expect(prompt)
-		c.status(130)
-		c.inFront(shell)
-		c.free("r")
-	})
+	for name, script := range map[string]string{
+		"dies":    "sh deaf & exec sleep 100",
+		"catches": "trap 'exit 130' INT; sh deaf & while :; do sleep 0.01; done",
+	} {
+		inShells(t, name, func(c *console) {
+			shell := c.front()
+			c.file("deaf", "trap 'echo told' TERM; trap '' INT QUIT; echo ready; "+listen)
+			pid := c.run("holdfast run r -- %s", script)
+			c.expectLine("ready")
+			c.press(ctrlC)
+			c.expectLine(`holdfast: "sh" has ended with status 130. The lock of "r" is held until what it has left has ended: .*`)
+			c.dead(pid)
+			c.held("r")
+			c.never("told")
+			c.until("in front", func() bool { return c.front() != pid })
+			c.press(ctrlZ)
+			c.press(ctrlC)
+			c.expectLine("told")
+			c.held("r")
+			c.press(ctrlC)
+			c.expect(prompt)
+			c.status(130)
+			c.inFront(shell)
+			c.free("r")
+		})
+	}
 }

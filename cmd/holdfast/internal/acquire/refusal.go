@@ -64,13 +64,13 @@ func (r refusal) position() string {
 func (r refusal) inTheWay(now time.Time) string {
 	switch {
 	case len(r.Holders) > 0 && r.OnlyAhead():
-		return "is free for " + output.Waiter(r.Ahead[0]) + ", shared by " + r.holder(now)
+		return "is shared by " + r.holder(now) + ", but " + output.Waiter(r.Ahead[0]) + " is first in line"
 	case len(r.Holders) > 0 && r.isOver(r.first(), now):
 		return "was held by " + r.holder(now)
 	case len(r.Holders) > 0:
 		return "is held by " + r.holder(now)
 	case len(r.Ahead) > 0:
-		return "is free for " + output.Waiter(r.Ahead[0])
+		return "is free, but " + output.Waiter(r.Ahead[0]) + " is first in line"
 	}
 	return "is held"
 }

@@ -22,10 +22,10 @@ func TestRefusalWaiting(t *testing.T) {
 	for want, r := range map[string]refusal{
 		`waiting for "r", held`:                 with(func(e *holdfast.HeldError) { e.Holders = nil }),
 		begin + ` for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.Position = driver.NoPlace }),
-		`waiting for "r", behind 1, free for bob on web2`: with(func(e *holdfast.HeldError) {
+		`waiting for "r", behind 1, free, but bob on web2 is first in line`: with(func(e *holdfast.HeldError) {
 			e.Holders, e.Position, e.Waiters, e.Ahead = nil, driver.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
 		}),
-		`waiting for "r", behind 1, free for bob on web2, shared by ada on web1 for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
+		`waiting for "r", behind 1, shared by ada on web1 for 1m1s, 28s left (nightly), but bob on web2 is first in line`: with(func(e *holdfast.HeldError) {
 			e.RetryAfter, e.Position, e.Waiters, e.Ahead = 0, driver.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
 		}),
 		begin + ` for 1m1s, 28s left, with the same lock ID (nightly)`: with(func(e *holdfast.HeldError) { e.BySelf = true }),
@@ -118,13 +118,13 @@ func TestRefusalRefused(t *testing.T) {
 	bob := []holdfast.Place{{Owner: "bob", Host: "web2"}, {Owner: "cy"}}
 	for want, e := range map[string]holdfast.HeldError{
 		`"r" is held`: {Position: driver.NoPlace},
-		`"r" is held by ada, 1m0s left, and 3 wait for it`:                          {Holders: two(ada, ada)[:1], RetryAfter: left, Position: driver.NoPlace, Waiters: 3, Ahead: bob},
-		`"r" is held by ada, 1m0s left, and 1 waits for it`:                         {Holders: two(ada, ada)[:1], RetryAfter: left, Waiters: 2},
-		`"r" is held by ada, 1m0s left`:                                             {Holders: two(ada, ada)[:1], RetryAfter: left, Waiters: 1},
-		`"r" is held by ada and 1 more, 1m0s left`:                                  {Holders: two(over, ada), RetryAfter: left, Position: driver.NoPlace},
-		`"r" was held by ada and 1 more, ended, with a takeover delay of 1m0s`:      {Holders: two(over, over), RetryAfter: left, Position: driver.NoPlace},
-		`"r" is free for bob on web2, and 2 wait for it`:                            {Position: 1, Waiters: 3, Ahead: bob},
-		`"r" is free for bob on web2, shared by ada, 1m0s left, and 1 waits for it`: {Holders: two(ada, ada)[:1], Position: driver.NoPlace, Waiters: 1, Ahead: bob},
+		`"r" is held by ada, 1m0s left, and 3 wait for it`:                                      {Holders: two(ada, ada)[:1], RetryAfter: left, Position: driver.NoPlace, Waiters: 3, Ahead: bob},
+		`"r" is held by ada, 1m0s left, and 1 waits for it`:                                     {Holders: two(ada, ada)[:1], RetryAfter: left, Waiters: 2},
+		`"r" is held by ada, 1m0s left`:                                                         {Holders: two(ada, ada)[:1], RetryAfter: left, Waiters: 1},
+		`"r" is held by ada and 1 more, 1m0s left`:                                              {Holders: two(over, ada), RetryAfter: left, Position: driver.NoPlace},
+		`"r" was held by ada and 1 more, ended, with a takeover delay of 1m0s`:                  {Holders: two(over, over), RetryAfter: left, Position: driver.NoPlace},
+		`"r" is free, but bob on web2 is first in line, and 2 wait for it`:                      {Position: 1, Waiters: 3, Ahead: bob},
+		`"r" is shared by ada, 1m0s left, but bob on web2 is first in line, and 1 waits for it`: {Holders: two(ada, ada)[:1], Position: driver.NoPlace, Waiters: 1, Ahead: bob},
 		`"r" is held by ada, 1m0s left with --limit 3 (all programs that share it must give the same limit)`: {
 			Holders: two(shared, shared)[:1], RetryAfter: left, Position: driver.NoPlace, LimitDiffers: true,
 		},

@@ -43,7 +43,7 @@ func (j *Job) abandoned(held locks) error {
 
 // fell returns the exit of a job whose guard was killed.
 func (j *Job) fell(more string) error {
-	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too%s", j.Command[0], more))
+	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, and with it all that it had started%s", j.Command[0], more))
 }
 
 // notStarted returns the exit for a command that was found but not started.
@@ -76,10 +76,12 @@ func (j *Job) loss(hold *holdfast.Hold, why error, result guard.Result, rest boo
 		return exit.Errorf(j.lostExit, "the lock of %q was lost while run waited for what %q had left: %v. %q had ended with status %d, and the rest was ended; check what it left unfinished",
 			hold.Resource(), j.Command[0], why, j.Command[0], result.Status())
 	}
-	advice := "run it again, with a longer --ttl to survive longer outages"
+	advice := "run it again"
 	switch {
+	case errors.Is(why, holdfast.ErrUnreachable):
+		advice += ", with a longer --ttl to survive longer outages"
 	case errors.Is(why, holdfast.ErrForced):
-		advice = "run it again"
+		advice = "find out who released it before you run it again"
 	case errors.Is(why, holdfast.ErrUnusable):
 		advice = "fix this, and run it again"
 	}

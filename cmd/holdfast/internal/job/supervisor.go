@@ -262,10 +262,10 @@ func (s *supervisor) sayRest() {
 	if living == "" { // it is just ending
 		return
 	}
-	next := "TERM or Ctrl-C asks it to end, and once more kills it"
+	next := "TERM or Ctrl-C sends it TERM, and once more KILL"
 	if s.children == guard.EndAll || s.main.Signal != 0 && !process.Ends(s.main.Signal) {
-		next = fmt.Sprintf("it was asked to end, and is killed after %v", s.killAfter)
+		next = fmt.Sprintf("it got TERM, and gets KILL after %v", s.killAfter)
 	}
-	s.Inform("%q has ended with status %d, and run waits with the lock of %s for what it has left: %s; %s",
+	s.Inform("%q has ended with status %d. The lock of %s is held until what it has left has ended: %s; %s",
 		s.Command[0], s.main.Status(), s.Names(), living, next)
 }

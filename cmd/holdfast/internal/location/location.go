@@ -57,7 +57,7 @@ func Locate(named string) (Location, error) {
 	u, err := driver.ParseURL(named)
 	switch {
 	case err != nil: // not shown, because it repeats the URL
-		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; it begins with a scheme, such as redis:// or http://. holdfast stores shows how to write it")
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; it begins with a scheme, such as redis:// or http://, and / in a secret is %%2F, ? is %%3F, # is %%23. holdfast stores shows how to write it")
 	case u.Scheme == "":
 		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
 	case (u.Scheme != "sqlite" || u.Host != "") && storeurl.Misplaced(u) != nil: // the path of a file may have an @

@@ -18,10 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
-// Reason returns the text of an error in one line, without the prefix that Say adds,
-// and without the full stop that servers put behind theirs.
+// Reason returns the text of an error in one line, without the prefix that Say adds, without that
+// of driver.ErrInvalid, and without the full stop that servers put behind theirs.
 func Reason(err error) string {
-	lines := strings.Split(strings.TrimPrefix(err.Error(), "holdfast: "), "\n")
+	lines := strings.Split(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "holdfast: "), "invalid: "), "\n")
 	return strings.TrimSuffix(strings.Join(slices.Compact(lines), "; "), ".")
 }
 
