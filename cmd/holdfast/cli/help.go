@@ -21,7 +21,7 @@ const additional = "additional"
 
 // usual are the flags of run that people use: its help names them first.
 var usual = []string{
-	"store", "wait", "no-wait", "shared", "limit", "comment", "conflict-exit", "quiet", "script", "at-least",
+	"store", "ttl", "wait", "no-wait", "fair", "shared", "quiet", "conflict-exit", "script", "max-runtime",
 }
 
 // newTopics returns what help explains besides commands: as commands that do not run.
