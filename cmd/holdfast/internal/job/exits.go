@@ -78,12 +78,12 @@ func (j *Job) loss(hold *holdfast.Hold, why error, result guard.Result, rest boo
 	}
 	advice := "run it again"
 	switch {
-	case errors.Is(why, holdfast.ErrUnreachable):
-		advice += ", with a longer --ttl to survive longer outages"
 	case errors.Is(why, holdfast.ErrForced):
 		advice = "find out who released it before you run it again"
 	case errors.Is(why, holdfast.ErrUnusable):
 		advice = "fix this, and run it again"
+	case errors.Is(why, holdfast.ErrUnreachable):
+		advice += ", with a longer --ttl to survive longer outages"
 	}
 	return exit.Errorf(j.lostExit, "the lock of %q was lost while %q ran: %v. It has ended with status %d; %s",
 		hold.Resource(), j.Command[0], why, result.Status(), advice)
