@@ -9,19 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// HistoryQuery chooses the events that History returns.
+// HistoryQuery chooses the holds that History returns.
 type HistoryQuery struct {
 	Resource string
-	// Before chooses events with smaller numbers; 0 chooses all.
+	// Before chooses holds with smaller numbers; 0 chooses all.
 	Before int64
-	// Since chooses events of the last period of this length; 0 chooses all.
+	// Since chooses holds that ended in the last period of this length, or have no end; 0
+	// chooses all.
 	Since time.Duration
-	// Limit is the largest number of events, at most wire.MaxList; 0 means
+	// Limit is the largest number of holds, at most wire.MaxList; 0 means
 	// wire.DefaultList.
 	Limit int
 }
 
-// History returns the known history of the holds of a resource, the newest events first.
+// History returns the known history of the holds of a resource, the newest holds first.
 // The error wraps driver.ErrUnsupported if the server keeps no history.
 func (s *Store) History(ctx context.Context, q HistoryQuery) (h wire.History, err error) {
 	values := url.Values{"resource": {q.Resource}}

@@ -255,8 +255,8 @@ func (a *acquisition) concludeGrant(g driver.Grant) {
 	answer.SafeForMs = safeFor(x.received, a.sent, g.Left, a.q.TTL)
 	if h := x.s.opts.History; h != nil {
 		h.Granted(driver.Status{
-			Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details, Left: g.Left,
-		})
+			Resource: a.q.Resource, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details,
+		}, x.caller.Name())
 	}
 	_ = x.audit(Event{Action: "acquire", Outcome: "granted", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID), Token: g.Token})
 	x.answer(answer)

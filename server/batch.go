@@ -44,7 +44,7 @@ func (s *Server) renew(x *exchange) {
 			continue
 		}
 		if h != nil {
-			h.Renewed(qs[n].HoldRef, sent, r.Left)
+			h.Renewed(qs[n].HoldRef, sent)
 		}
 		s.cleaner.Spare(qs[n].HoldRef)
 		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)

@@ -235,7 +235,7 @@ func TestDocumentHasAllMembers(t *testing.T) {
 		"Renewal": wire.Renewal{}, "RenewAnswer": wire.RenewAnswer{}, "RenewResult": wire.RenewResult{}, "ReleaseRequest": wire.ReleaseRequest{},
 		"Release": wire.Release{}, "ReleaseAnswer": wire.ReleaseAnswer{}, "ReleaseResult": wire.ReleaseResult{}, "ForceRequest": wire.ForceRequest{},
 		"SweepRequest": wire.SweepRequest{}, "SweepAnswer": wire.SweepAnswer{}, "Hold": wire.Hold{}, "Waiter": wire.Waiter{},
-		"HistoryEvent": wire.HistoryEvent{}, "Kept": wire.Kept{}, "HistoryGap": wire.HistoryGap{}, "History": wire.History{}, "HoldList": wire.HoldList{}, "WaiterList": wire.WaiterList{}, "End": wire.End{}, "Count": wire.Count{}, "Traits": wire.Traits{},
+		"PastHold": wire.PastHold{}, "PastMoment": wire.PastMoment{}, "Kept": wire.Kept{}, "HistoryGap": wire.HistoryGap{}, "History": wire.History{}, "HoldList": wire.HoldList{}, "WaiterList": wire.WaiterList{}, "End": wire.End{}, "Count": wire.Count{}, "Traits": wire.Traits{},
 		"HeldRefusal": wire.Refusal{},
 	} {
 		var got []string

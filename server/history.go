@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
-// historyPage is how many events are read at a time.
+// historyPage is how many holds are read at a time.
 const historyPage = 500
 
 // historyError is an error of the history, which says nothing of the store.
@@ -43,30 +43,30 @@ func (s *Server) history(x *exchange) {
 	out := lister{x: x, q: q, entries: []json.RawMessage{}}
 	out.last.Resource = chosen.Resource
 	err = x.listHistory(&out, chosen)
-	out.end("history", err, func(events []json.RawMessage) list {
-		return list{Events: events, Kept: new(keptOf(s.opts.History.State(), time.Now()))}
+	out.end("history", err, func(holds []json.RawMessage) list {
+		return list{Holds: holds, Kept: new(keptOf(s.opts.History.State(), time.Now()))}
 	})
 }
 
-// listHistory adds the events to out, as far as it takes them.
+// listHistory adds the holds to out, as far as it takes them.
 func (x *exchange) listHistory(out *lister, q history.Query) error {
 	named := x.caller.May(access.Force, q.Resource)
 	for {
-		events, err := x.s.opts.History.Events(x.r.Context(), q)
+		holds, err := x.s.opts.History.Holds(x.r.Context(), q)
 		if err != nil {
 			return historyError{err}
 		}
 		now := time.Now()
-		for _, e := range events {
+		for _, h := range holds {
 			if err := out.revoked(); err != nil {
 				return err
 			}
-			if !out.add(historyEvent(e, now, named)) {
+			if !out.add(pastHold(h, now, named)) {
 				return nil
 			}
-			q.Before = e.Number
+			q.Before = h.Number
 		}
-		if len(events) < q.Limit {
+		if len(holds) < q.Limit {
 			return nil
 		}
 	}
@@ -81,7 +81,7 @@ func (x *exchange) parseHistory() (query, history.Query, error) {
 		"before": func(v string) (err error) {
 			chosen.Before, err = strconv.ParseInt(v, 10, 64)
 			if err != nil || chosen.Before < 1 {
-				return errors.New("want the number of an event")
+				return errors.New("want the number of a hold")
 			}
 			return nil
 		},
@@ -101,37 +101,46 @@ func (x *exchange) parseHistory() (query, history.Query, error) {
 	return q, chosen, err
 }
 
-// historyEvent returns the event for JSON. The token is for those who may force.
-func historyEvent(e history.Event, now time.Time, named bool) wire.HistoryEvent {
-	w := wire.HistoryEvent{
-		Number: e.Number, At: e.At.UTC(), AgoMs: wire.MillisOf(e.Ago(now)), WithinMs: wire.MillisKnown(e.Within), Event: string(e.Kind),
-		Resource: e.Resource, Ref: e.Ref, Mode: e.Mode, Limit: wire.LimitOf(e.Mode, e.Limit), Owner: e.Owner, Host: e.Host, Comment: e.Comment,
-		HeldMs: wire.MillisKnown(e.Held), RenewedAgoMs: wire.MillisKnown(e.RenewedAgo), Caller: e.Caller, Reason: e.Reason,
+// pastHold returns the hold for JSON. The token is for those who may force.
+func pastHold(h history.Hold, now time.Time, named bool) wire.PastHold {
+	w := wire.PastHold{
+		Number: h.Number, Resource: h.Resource, Ref: h.Ref, Mode: h.Mode, Limit: wire.LimitOf(h.Mode, h.Limit), Owner: h.Owner, Host: h.Host, Comment: h.Comment,
+		Began: momentOf(h.Began, now), How: string(h.How), By: h.By, Reason: h.Reason,
+	}
+	if h.How != "" {
+		w.Ended = new(momentOf(h.Ended, now))
 	}
 	if named {
-		w.Token = e.Token
+		w.Token = h.Token
 	}
 	return w
 }
 
+func momentOf(m history.Moment, now time.Time) wire.PastMoment {
+	return wire.PastMoment{After: timeOf(m.After), By: m.By.UTC(), ByAgoMs: wire.MillisOf(max(now.Sub(m.By), 0))}
+}
+
+// timeOf returns nil for a time that is not known.
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
 func keptOf(s history.State, now time.Time) wire.Kept {
 	k := wire.Kept{
-		Server: s.Name, Since: s.Since.UTC(), SinceAgoMs: wire.MillisOf(now.Sub(s.Since)), Dropped: s.Dropped,
-		Blind: !s.Looks || s.Cut || s.LooksFail != nil,
+		Server: s.Name, Since: s.Since.UTC(), SinceAgoMs: wire.MillisOf(now.Sub(s.Since)), Removed: timeOf(s.Removed), Dropped: s.Dropped,
+		Gaps: []wire.HistoryGap{},
 	}
 	if s.Err != nil {
-		k.FailingMs = wire.MillisKnown(now.Sub(s.Failing))
+		k.FailingMs = new(wire.MillisOf(now.Sub(s.Failing)))
 	}
 	if s.Period > 0 {
-		k.PeriodMs = wire.MillisKnown(s.Period)
+		k.PeriodMs = new(wire.MillisOf(s.Period))
 	}
-	k.Gaps = make([]wire.HistoryGap, len(s.Gaps))
-	for i, g := range s.Gaps {
-		gap := wire.HistoryGap{From: g.From.UTC(), LengthMs: wire.MillisOf(max(now.Sub(g.From), 0)), Cause: string(g.Cause)}
-		if !g.To.IsZero() {
-			gap.To, gap.LengthMs = new(g.To.UTC()), wire.MillisOf(g.To.Sub(g.From))
-		}
-		k.Gaps[i] = gap
+	for _, g := range s.Gaps {
+		k.Gaps = append(k.Gaps, wire.HistoryGap{From: g.From.UTC(), To: timeOf(g.To)})
 	}
 	return k
 }

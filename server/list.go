@@ -39,7 +39,6 @@ func (s *Server) waiters(x *exchange) {
 type list struct {
 	Holds     []json.RawMessage `json:"holds,omitzero"`
 	Waiters   []json.RawMessage `json:"waiters,omitzero"`
-	Events    []json.RawMessage `json:"events,omitzero"`
 	Truncated bool              `json:"truncated"`
 	Kept      *wire.Kept        `json:"kept,omitempty"`
 }

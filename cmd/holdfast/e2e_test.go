@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "leaderless": leaderless, "ask": asker, "lockfile": locker})
+	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "leaderless": leaderless, "ask": asker})
 }
 
 // patience is how long a script waits for anything.

@@ -1,32 +1,11 @@
 package main
 
 import (
-	"context"
-	"database/sql"
-	"fmt"
-	"os"
 	"regexp"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
-
-// locker is the program lockfile of scripts: lockfile FILE locks a SQLite file until the
-// program is ended.
-func locker() {
-	ctx := context.Background()
-	db, err := sql.Open("sqlite", os.Args[1])
-	if err == nil {
-		db.SetMaxOpenConns(1)
-		_, err = db.ExecContext(ctx, "PRAGMA busy_timeout=60000; BEGIN EXCLUSIVE")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lockfile:", err)
-		os.Exit(1)
-	}
-	fmt.Println("locked")
-	select {}
-}
 
 // shows RESOURCE PATTERN waits until the history of the resource matches.
 func shows(ts *testscript.TestScript, _ bool, args []string) {

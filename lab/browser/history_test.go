@@ -11,76 +11,55 @@ import (
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
-// fakeHistory is a made-up history, the oldest event first.
+// fakeHistory is a made-up history, the oldest hold first.
 type fakeHistory struct {
-	mu     sync.Mutex
-	since  time.Time
-	events []history.Event
+	mu    sync.Mutex
+	since time.Time
+	holds []history.Hold
 }
 
 func newFakeHistory() *fakeHistory { return &fakeHistory{since: time.Now().Add(-72 * time.Hour)} }
 
 // held adds a hold that began that long ago, with its end.
-func (p *fakeHistory) held(resource, owner string, began, lasted time.Duration, end history.Kind) {
+func (p *fakeHistory) held(resource, owner string, began, lasted time.Duration, how history.How) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := history.Event{
-		Kind: history.Granted, Resource: resource, Ref: fmt.Sprintf("%08x", len(p.events)), Details: driver.Details{Owner: owner, Host: "web1"},
-		RenewedAgo: driver.Unknown,
+	exactly := func(ago time.Duration) history.Moment {
+		return history.Moment{After: time.Now().Add(-ago), By: time.Now().Add(-ago)}
 	}
-	note := func(ago time.Duration, e history.Event) {
-		e.Number, e.At = int64(len(p.events)+1), time.Now().Add(-ago)
-		p.events = append(p.events, e)
+	h := history.Hold{
+		Number: int64(len(p.holds) + 1), Resource: resource, Ref: fmt.Sprintf("%08x", len(p.holds)), Details: driver.Details{Owner: owner, Host: "web1"},
+		Began: exactly(began), How: how,
 	}
-	note(began, e)
-	if end == "" {
-		return // still held
+	if how != "" {
+		h.Ended = exactly(began - lasted)
 	}
-	e.Kind, e.Held = end, lasted
-	if end == history.Forced {
-		e.Caller, e.Reason = "ops", owner+" is gone"
+	if how == history.Forced {
+		h.By, h.Reason = "ops", owner+" is gone"
 	}
-	note(began-lasted, e)
+	p.holds = append(p.holds, h)
 }
 
-func (p *fakeHistory) Append(context.Context, []history.Event) (time.Time, error) {
-	return p.since, nil
-}
-func (p *fakeHistory) Open(context.Context) ([]history.Open, error)             { return nil, nil }
-func (p *fakeHistory) KeepGaps(context.Context, []history.Gap, time.Time) error { return nil }
-func (p *fakeHistory) Close() error                                             { return nil }
-
-func (p *fakeHistory) Gaps(context.Context) ([]history.Gap, time.Time, error) {
-	return nil, time.Time{}, nil
+func (p *fakeHistory) Load(context.Context) (history.Saved, error) {
+	return history.Saved{Bounds: history.Bounds{Since: p.since}}, nil
 }
 
-func (p *fakeHistory) choose(limit int, chosen func(history.Event) bool) (events []history.Event, _ error) {
+func (p *fakeHistory) Write(context.Context, history.Batch) (history.Bounds, error) {
+	return history.Bounds{Since: p.since}, nil
+}
+
+func (p *fakeHistory) Close() error { return nil }
+
+func (p *fakeHistory) Holds(_ context.Context, q history.Query) (holds []history.Hold, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, e := range slices.Backward(p.events) {
-		if len(events) < limit && chosen(e) {
-			events = append(events, e)
+	for _, h := range slices.Backward(p.holds) {
+		if len(holds) < q.Limit && (q.Resource == "" || h.Resource == q.Resource) && (q.Before == 0 || h.Number < q.Before) &&
+			(h.How == "" || !h.Ended.By.Before(q.Since)) && (!q.Losses || h.How.Loss()) {
+			holds = append(holds, h)
 		}
 	}
-	return events, nil
-}
-
-func (p *fakeHistory) Events(_ context.Context, q history.Query) ([]history.Event, error) {
-	return p.choose(q.Limit, func(e history.Event) bool {
-		return (q.Resource == "" || e.Resource == q.Resource) && (q.Before == 0 || e.Number < q.Before)
-	})
-}
-
-func (p *fakeHistory) Losses(_ context.Context, since time.Time, limit int) ([]history.Event, error) {
-	return p.choose(limit, func(e history.Event) bool { return e.Kind.Loss() && !e.At.Before(since) })
-}
-
-func (p *fakeHistory) Lengths(_ context.Context, resource string, limit int) (lengths []time.Duration, err error) {
-	events, err := p.choose(limit, func(e history.Event) bool { return e.Resource == resource && e.Kind == history.Released })
-	for _, e := range events {
-		lengths = append(lengths, e.Held)
-	}
-	return lengths, err
+	return holds, nil
 }
 
 // nightlyRuns adds the runs of a nightly job. One was released by force, and one lost its lock.
@@ -91,7 +70,7 @@ func (p *fakeHistory) nightlyRuns(resource, owner string) {
 		case 3:
 			end = history.Forced
 		case 8:
-			end = history.Expired
+			end = history.Lost
 		}
 		p.held(resource, owner, time.Duration(9-i)*40*time.Minute, time.Duration(minutes)*time.Minute, end)
 	}

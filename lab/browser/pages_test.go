@@ -67,7 +67,7 @@ func TestWithoutJavaScript(t *testing.T) {
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	s.history.nightlyRuns("nightly", "ada")
 	for path, says := range map[string]string{
-		"": "Lost in the last hour", "resource?name=nightly": "What happened before", "store": "List holds", "?q=night": "nightly",
+		"": "Lost in the last hour", "resource?name=nightly": "Who held it before", "store": "List holds", "?q=night": "nightly",
 		"history": "released by force", "history?name=nightly": "ended without a release",
 	} {
 		b.visit(s.url + path)
@@ -90,13 +90,13 @@ func TestPhone(t *testing.T) {
 	s.history.held("r", "eve", time.Hour, 130*time.Second, history.Released)
 	b := open(t, 390, 844)
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 1, Mobile: true})
-	s.history.held("r", "nobody", 30*time.Minute, time.Minute, history.Expired)
+	s.history.held("r", "nobody", 30*time.Minute, time.Minute, history.Lost)
 	s.hold("r", "kay", time.Hour)
 	s.wait("r", "eve")
 	for path, says := range map[string]string{"": "Lost in the last hour", "store": "What it promises", "history": "2 min 10 s", "resource?name=r": "1 waits"} {
 		b.visit(s.url + path)
 		b.shows(says)
-		if n := eval[int](b, `[...document.querySelectorAll("time, .length, .findings tbody th, .ref, figcaption span span, .who span, thead th")].filter(e => {
+		if n := eval[int](b, `[...document.querySelectorAll("time, .length, .findings tbody th, .ref, .who span, thead th")].filter(e => {
 			const range = document.createRange();
 			range.selectNodeContents(e);
 			return new Set([...range.getClientRects()].map(r => r.top)).size > 1;

@@ -146,8 +146,10 @@ func (m machine) cell(column, value string) string {
 		return stableHost
 	case column == "LEFT" && value != "-":
 		return wholeTTL(value)
-	case column == "TIME":
+	case column == "BEGAN":
 		return "2026-11-28 12:55:53"
+	case column == "ENDED" && value != "-":
+		return "2026-11-28 12:55:54"
 	case column == "HELD" && value != "-":
 		return "1s"
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	tableHead = regexp.MustCompile(`^(RESOURCE|TIME)(  +[A-Z]+( [A-Z]+)*)+ *$`)
+	tableHead = regexp.MustCompile(`^(RESOURCE|BEGAN)(  +[A-Z]+( [A-Z]+)*)+ *$`)
 	column    = regexp.MustCompile(`[^ ]+( [^ ]+)*`)
 	// afterTable matches the lines that end a table: a prompt, or a message of holdfast on
 	// stderr.

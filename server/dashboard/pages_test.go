@@ -146,9 +146,9 @@ func TestFewRights(t *testing.T) {
 		s.shows("/program?ref=x", "This program holds nothing that you may look at", "Waits for nothing that you may look at")
 	})
 	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
-		k.note(time.Minute, history.Event{Kind: history.Released, Resource: "others/1", Ref: "a", Held: time.Second})
-		s.shows("/history", "Nothing has happened to what you may look at, as far back")
-		s.shows("/history?name=mine%2F1", "Nothing has happened, as far back")
+		k.held(time.Minute, time.Second, history.Hold{How: history.Released, Resource: "others/1", Ref: "a"})
+		s.shows("/history", "There is no hold that you may look at, as far back")
+		s.shows("/history?name=mine%2F1", "There is no hold that you may look at, as far back")
 	})
 }
 
@@ -157,7 +157,7 @@ func TestFewRights(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
 		s.hold(driver.AcquireRequest{Resource: "r"})
-		k.note(time.Minute, history.Event{Kind: history.Released, Resource: "r", Ref: "a", Held: 130 * time.Second})
+		k.held(5*time.Minute, 130*time.Second, history.Hold{How: history.Released, Resource: "r", Ref: "a"})
 		for path, parts := range map[string][]string{
 			"/":                {`class="stack"`, `data-label="For"`, `data-label="Ends in"`, `data-label="Waiting"`, `data-label="Longest wait"`},
 			"/resource?name=r": {`class="stack"`, `data-label="Held for"`, `<code class="ref">`},

@@ -19,32 +19,24 @@ import (
 // memory is a storage in memory.
 type memory struct {
 	mu     sync.Mutex
-	events []history.Event
+	holds  []history.Hold
+	writes int
 }
 
-func (m *memory) Append(_ context.Context, events []history.Event) (time.Time, error) {
+func (m *memory) Load(context.Context) (history.Saved, error) { return history.Saved{}, nil }
+
+func (m *memory) Write(_ context.Context, b history.Batch) (history.Bounds, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.events = append(m.events, events...)
-	return time.Now(), nil
+	m.holds = append(m.holds, b.Holds...)
+	m.writes++
+	return history.Bounds{}, nil
 }
 
-func (m *memory) Open(context.Context) ([]history.Open, error) { return nil, nil }
-
-func (m *memory) Events(context.Context, history.Query) ([]history.Event, error) {
+func (m *memory) Holds(context.Context, history.Query) ([]history.Hold, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.events, nil
-}
-
-func (m *memory) Losses(context.Context, time.Time, int) ([]history.Event, error) { return nil, nil }
-
-func (m *memory) Lengths(context.Context, string, int) ([]time.Duration, error) { return nil, nil }
-
-func (m *memory) KeepGaps(context.Context, []history.Gap, time.Time) error { return nil }
-
-func (m *memory) Gaps(context.Context) ([]history.Gap, time.Time, error) {
-	return nil, time.Time{}, nil
+	return m.holds, nil
 }
 
 func (m *memory) Close() error { return nil }
@@ -86,18 +78,18 @@ func (b *broken) wait(ctx context.Context) error {
 	}
 }
 
-func (b *broken) Append(ctx context.Context, events []history.Event) (time.Time, error) {
+func (b *broken) Write(ctx context.Context, batch history.Batch) (history.Bounds, error) {
 	if err := b.wait(ctx); err != nil {
-		return time.Time{}, err
+		return history.Bounds{}, err
 	}
-	return b.memory.Append(ctx, events)
+	return b.memory.Write(ctx, batch)
 }
 
-func (b *broken) Events(ctx context.Context, q history.Query) ([]history.Event, error) {
+func (b *broken) Holds(ctx context.Context, q history.Query) ([]history.Hold, error) {
 	if err := b.wait(ctx); err != nil {
 		return nil, err
 	}
-	return b.memory.Events(ctx, q)
+	return b.memory.Holds(ctx, q)
 }
 
 // output is where a logger writes to.
@@ -131,7 +123,7 @@ func newLog(t *testing.T, s history.Storage) (*history.Log, *output) {
 // note notes n grants.
 func note(log *history.Log, n int) {
 	for range n {
-		log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour})
+		log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1}, "ada")
 	}
 }
 
@@ -151,12 +143,12 @@ func TestStorageHangs(t *testing.T) {
 		if state.Dropped != 20_000-8192 || state.Noted != 0 || !errors.Is(state.Err, history.ErrSlow) || !state.Failing.Equal(broke) {
 			t.Errorf("state %+v", state)
 		}
-		if _, err := log.Events(t.Context(), history.Query{Resource: "r"}); !errors.Is(err, history.ErrSlow) {
+		if _, err := log.Holds(t.Context(), history.Query{Resource: "r"}); !errors.Is(err, history.ErrSlow) {
 			t.Errorf("read: %v", err)
 		}
 		for range 10 { // those that hang do not pile up
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := log.Events(ctx, history.Query{Resource: "r"}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := log.Holds(ctx, history.Query{Resource: "r"}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("read: %v", err)
 			}
 			cancel()
@@ -171,10 +163,10 @@ func TestStorageHangs(t *testing.T) {
 		if err := log.Close(); err != nil {
 			t.Error(err)
 		}
-		if n := len(s.events); n != 8193 {
-			t.Errorf("%d events, want 8193", n)
+		if n := len(s.holds); n != 8193 {
+			t.Errorf("%d changes, want 8193", n)
 		}
-		for text, times := range map[string]int{"events are dropped": 1, "cannot be written": 1, "is written again": 1} {
+		for text, times := range map[string]int{"changes are dropped": 1, "cannot be written": 1, "is written again": 1} {
 			if n := strings.Count(out.String(), text); n != times {
 				t.Errorf("%q %d times in the log:\n%s", text, n, out)
 			}
@@ -229,9 +221,6 @@ func TestCloseOfHanging(t *testing.T) {
 					t.Errorf("state %+v", state)
 				}
 				note(log, 1)
-				if _, err := log.Events(t.Context(), history.Query{Resource: "r"}); !errors.Is(err, history.ErrClosed) {
-					t.Errorf("read: %v", err)
-				}
 				s.heals()
 				synctest.Wait()
 				if !s.closed.Load() {

@@ -13,23 +13,20 @@ import (
 func newHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "history [flags] RESOURCE",
-		Short:      "Show what became of the holds of a resource, as a server has kept it",
+		Short:      "Show who held a resource, and how that ended, as a server has kept it",
 		SuggestFor: []string{"log", "past", "events"},
-		Long: `Shows what became of the holds of a resource, the newest first. Only a server
-that was started with --history keeps that, and each keeps what it has seen:
-what passed through it at once, and what others do by looks at the store. The
-first line, on stderr, says since when it is kept and what is not seen:
+		Long: `Shows who had a resource, from when to when, and how that ended, the newest
+first. Only a server that was started with --history keeps that, and each
+keeps what it has seen: what passed through it at once, and what others do by
+looks at the store. Of those two times are shown: it was not so yet at the
+first, and was so at the second. The first lines, on stderr, say since when
+that is kept and when the server did not look. HOW it ended:
 
-  granted    by this server
-  seen       by a look, when others had got it; HELD is its age then
+  held       no end is known
   released   by its holder
   forced     released by somebody else through this server
-  gone       no longer there: released, or ended just after the look before
-  expired    not released: its time was over, and it was not renewed when due
-  lapsed     its time was over while looks failed, or it was released then
-  lost       ended before the renewal that found that
-
-HELD is how long it was held by then, RENEWED when it was renewed last.`,
+  lost       nobody released it: its holder did not renew it in time
+  unknown    looks no longer show it: released, or its time was over`,
 		Example: `  holdfast history --store http://127.0.0.1:4653 nightly-report
   holdfast history --since 1h --json nightly-report`,
 	}
@@ -37,8 +34,8 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)
-	span.Var(flags, &q.Since, "since", 0, "show the events of the last time of this `duration` only, such as 72h; 0: all")
-	flags.IntVar(&q.Limit, "limit", historycmd.DefaultLimit, "show so `many` events at most")
+	span.Var(flags, &q.Since, "since", 0, "show only what was held in the last time of this `duration`, such as 72h; 0: all")
+	flags.IntVar(&q.Limit, "limit", historycmd.DefaultLimit, "show so `many` holds at most")
 	asJSON := flags.Bool("json", false, "print one JSON object, with the answer of the server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error

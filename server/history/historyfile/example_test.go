@@ -49,6 +49,6 @@ func Example() {
 
 	answer := httptest.NewRecorder()
 	locks.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/history?resource=nightly", nil))
-	fmt.Println(answer.Code, log.State().Dropped, "events are missing")
-	// Output: 200 0 events are missing
+	fmt.Println(answer.Code, log.State().Dropped, "changes are missing")
+	// Output: 200 0 changes are missing
 }

@@ -2,8 +2,8 @@
 //
 // The file is that of one server: a second one gets an error. It can be read by its owner
 // alone, and has a journal (-journal) and a lock (-lock, -lock-journal) beside it. It has no
-// more than Options.MaxBytes, and nothing that is older than Options.Keep: the oldest events go
-// first. The end of the process loses nothing that was written, at whatever moment; a power
+// more than Options.MaxBytes, and no hold that ended longer than Options.Keep ago. If there is no
+// room, the oldest goes of the resource of which that caller has most who has most. The end of the process loses nothing that was written, at whatever moment; a power
 // loss may lose the last seconds.
 package historyfile
 
@@ -23,14 +23,14 @@ const (
 	DefaultMaxBytes = 128 << 20
 )
 
-// minBytes is the smallest Options.MaxBytes: there must be room for some batches of events,
+// minBytes is the smallest Options.MaxBytes: there must be room for some batches of holds,
 // each with the longest names.
 const minBytes = 32 << 20
 
 // Options change what Open makes. The zero value of each is its default.
 type Options struct {
 	history.Options
-	// Keep is how long an event is kept, if there is room.
+	// Keep is how long a hold is kept after its end, if there is room.
 	Keep time.Duration
 	// MaxBytes is how large the file may get, at least 32 MiB. Its journal has some MiB
 	// besides.
@@ -38,8 +38,8 @@ type Options struct {
 }
 
 // Open opens the file, and makes it if it is missing. It refuses a file that others may read,
-// that another server uses, that another program has made, or that is damaged: it then changes
-// nothing. The caller closes the Log.
+// that another server uses, that another program or another version has made, or that is damaged:
+// it then changes nothing. The caller closes the Log.
 func Open(ctx context.Context, path string, opts *Options) (*history.Log, error) {
 	var o Options
 	if opts != nil {
@@ -50,7 +50,7 @@ func Open(ctx context.Context, path string, opts *Options) (*history.Log, error)
 	case path == "":
 		return nil, errors.New("history: the file has no name")
 	case o.Keep < 0:
-		return nil, fmt.Errorf("history %s: events would be kept for %v, which is negative", path, o.Keep)
+		return nil, fmt.Errorf("history %s: holds would be kept for %v, which is negative", path, o.Keep)
 	case o.MaxBytes < minBytes:
 		return nil, fmt.Errorf("history %s: %d bytes are too few, want at least %d", path, o.MaxBytes, int64(minBytes))
 	}

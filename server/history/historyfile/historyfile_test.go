@@ -26,13 +26,13 @@ func open(t *testing.T, path string, opts *historyfile.Options) *history.Log {
 	return log
 }
 
-// note notes n grants of holds of the resource, and waits until they are written.
+// note notes n grants of the resource, and waits until they are written.
 func note(t *testing.T, log *history.Log, resource string, n int, details driver.Details) {
 	t.Helper()
 	for wanted := log.State().Noted; n > 0; {
 		some := min(n, 4000)
 		for range some {
-			log.Granted(driver.Status{Resource: resource, HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour, Details: details})
+			log.Granted(driver.Status{Resource: resource, HoldID: driver.NewHoldID(), Token: 7, Details: details}, "ada")
 		}
 		n -= some
 		wanted += uint64(some)
@@ -52,16 +52,16 @@ func until(t *testing.T, log *history.Log, what string, is func(history.State) b
 
 func fails(s history.State) bool { return s.Err != nil }
 
-func events(t *testing.T, log *history.Log, resource string) []history.Event {
+func holds(t *testing.T, log *history.Log, resource string) []history.Hold {
 	t.Helper()
-	all, err := log.Events(t.Context(), history.Query{Resource: resource, Limit: 1_000_000})
+	all, err := log.Holds(t.Context(), history.Query{Resource: resource, Limit: 1_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// All of an event is there again after the file was closed.
+// All of a hold is there again after the file was closed.
 func TestKeeps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a folder with # and ?", "history.db")
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
@@ -70,26 +70,25 @@ func TestKeeps(t *testing.T) {
 	log := open(t, path, nil)
 	id := driver.NewHoldID()
 	details := driver.Details{Owner: "ada", Host: "engine", Comment: "it's \"for\" \x00 tests"}
-	log.Granted(driver.Status{Resource: "r", HoldID: id, Token: 1 << 40, Mode: driver.Shared, Limit: 3, Left: time.Hour, Details: details})
-	log.Forced(driver.HoldRef{Resource: "r", HoldID: id, Token: 1 << 40}, time.Now(), "ops", "it hung")
+	log.Granted(driver.Status{Resource: "r", HoldID: id, Token: 1 << 40, Mode: driver.Shared, Limit: 3, Details: details}, "ada")
+	sent := time.Now()
+	log.Forced(driver.HoldRef{Resource: "r", HoldID: id, Token: 1 << 40}, sent, "ops", "it hung")
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all := events(t, open(t, path, nil), "r")
-	if len(all) != 2 {
-		t.Fatalf("%d events", len(all))
+	all := holds(t, open(t, path, nil), "r")
+	if len(all) != 1 {
+		t.Fatalf("%d holds", len(all))
 	}
-	forced, granted := all[0], all[1]
-	if granted.Kind != history.Granted || granted.Mode != driver.Shared || granted.Limit != 3 || granted.Token != 1<<40 || granted.Details != details ||
-		granted.Held != 0 || granted.RenewedAgo != driver.Unknown || time.Since(granted.At) > time.Minute || len(granted.Ref) != 8 {
-		t.Errorf("granted: %+v", granted)
-	}
-	if forced.Kind != history.Forced || forced.Caller != "ops" || forced.Reason != "it hung" || forced.Number <= granted.Number || forced.Details != details {
-		t.Errorf("forced: %+v", forced)
+	if h := all[0]; h.Mode != driver.Shared || h.Limit != 3 || h.Token != 1<<40 || h.Details != details || len(h.Ref) != 8 ||
+		h.Began.After != h.Began.By || time.Since(h.Began.By) > time.Minute || h.How != history.Forced || h.By != "ops" || h.Reason != "it hung" ||
+		h.Ended.By.UnixMicro() != sent.UnixMicro() || h.Ended.After != h.Ended.By {
+		t.Errorf("%+v", h)
 	}
 }
 
-// The oldest go first when the file is as large as it may get.
+// The file is as large as it may get, and what one caller does often pushes nobody else's holds
+// out, nor those of its other resources.
 func TestIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thorough: it takes minutes with the race detector")
@@ -97,31 +96,42 @@ func TestIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	const most = 32 << 20
 	log := open(t, path, &historyfile.Options{MaxBytes: most})
-	began := log.State().Since
+	note(t, log, "nightly", 100, driver.Details{})
+	for i := range 100 {
+		log.Granted(driver.Status{Resource: fmt.Sprint("bob/", i), HoldID: driver.NewHoldID(), Token: 7}, "bob")
+	}
 	long := strings.Repeat("x", 1000)
-	for range 5 {
-		note(t, log, long, 2000, driver.Details{Owner: long[:200], Host: long[:200], Comment: long})
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
+	flood := func(resource func(int) string) {
+		for range 8 {
+			wanted := log.State().Noted + 4000
+			for i := range 4000 {
+				log.Granted(driver.Status{Resource: resource(i), HoldID: driver.NewHoldID(), Token: 7, Details: driver.Details{Comment: long}}, "bob")
+			}
+			until(t, log, "all is written", func(s history.State) bool { return s.Noted >= wanted })
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Size() > most {
+				t.Fatalf("the file has %d bytes", info.Size())
+			}
 		}
-		if info.Size() > most {
-			t.Fatalf("the file has %d bytes", info.Size())
+	}
+	flood(func(int) string { return "bob/often" })
+	for i := range 100 {
+		if n := len(holds(t, log, fmt.Sprint("bob/", i))); n != 1 {
+			t.Errorf("bob/%d has %d holds", i, n)
 		}
 	}
-	journal, err := os.Stat(path + "-journal")
-	if err != nil || journal.Size() > 0 {
-		t.Errorf("the journal is %v, error %v", journal, err)
+	if n := len(holds(t, log, "bob/often")); n < 1000 || n > 31_000 {
+		t.Errorf("%d holds are left of 32000", n)
 	}
-	all := events(t, log, long)
-	if n := len(all); n < 1000 || n > 9000 {
-		t.Errorf("%d events are left of 10000", n)
+	flood(func(i int) string { return fmt.Sprint("bob/new/", i, long[:500]) })
+	if n := len(holds(t, log, "nightly")); n != 100 {
+		t.Errorf("another caller has %d holds of 100", n)
 	}
-	if since := log.State().Since; !since.After(began) || since.After(all[len(all)-1].At) {
-		t.Errorf("it says that it begins at %v, and its first event is of %v", since, all[len(all)-1].At)
-	}
-	if state := log.State(); state.Err != nil || state.Dropped != 0 {
-		t.Errorf("state %+v", state)
+	if s := log.State(); s.Err != nil || s.Dropped != 0 || s.Removed.Before(s.Since) {
+		t.Errorf("state %+v", s)
 	}
 }
 
@@ -130,7 +140,7 @@ func TestMapsNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	log := open(t, path, nil)
 	note(t, log, "r", 1, driver.Details{})
-	events(t, log, "r")
+	holds(t, log, "r")
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if _, err := os.Stat(path + suffix); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", suffix, err)
@@ -138,8 +148,8 @@ func TestMapsNoFile(t *testing.T) {
 	}
 }
 
-// A reader that stands still makes the file no larger. What is not written is counted.
-func TestReaderStandsStill(t *testing.T) {
+// No other program can read the file, and delay what is written.
+func TestOthersCannotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	log := open(t, path, nil)
 	note(t, log, "r", 1, driver.Details{})
@@ -148,41 +158,29 @@ func TestReaderStandsStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	tx, err := reader.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
 	var n int
-	if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM events").Scan(&n); err != nil || n != 1 {
-		t.Fatalf("%d events, error %v", n, err)
+	if err := reader.QueryRowContext(t.Context(), "SELECT count(*) FROM holds").Scan(&n); err == nil {
+		t.Errorf("%d holds", n)
 	}
-	for i := range 20_000 {
-		log.Granted(driver.Status{Resource: strings.Repeat("x", 500), HoldID: driver.NewHoldID(), Token: uint64(i + 1)})
-	}
-	if s := log.State(); s.Dropped < 5000 {
-		t.Errorf("state %+v", s)
-	}
-	size := int64(0)
-	for _, suffix := range []string{"", "-journal"} {
-		info, err := os.Stat(path + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		size += info.Size()
-	}
-	if size > 32<<20 {
-		t.Errorf("the file and its journal have %d bytes", size)
-	}
+	note(t, log, "r", 1, driver.Details{})
 }
 
 func TestKeepsForSomeTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	log := open(t, path, &historyfile.Options{Keep: time.Nanosecond})
-	note(t, log, "r", 2000, driver.Details{})
-	note(t, log, "r", 1, driver.Details{})
-	if n := len(events(t, log, "r")); n > 1000 {
-		t.Errorf("%d events are left", n)
+	note(t, log, "held", 10, driver.Details{})
+	for range 2 {
+		h := driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 7}
+		log.Granted(h, "ada")
+		log.Released(h.Ref(), time.Now())
+		note(t, log, "held", 1, driver.Details{})
+	}
+	note(t, log, "held", 1, driver.Details{})
+	if n := len(holds(t, log, "r")); n != 0 {
+		t.Errorf("%d holds are left", n)
+	}
+	if n := len(holds(t, log, "held")); n != 13 {
+		t.Errorf("%d of 13 are left that have no end", n)
 	}
 }
 
@@ -192,7 +190,7 @@ func TestPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	log := open(t, path, nil)
 	note(t, log, "r", 1, driver.Details{})
-	for _, suffix := range []string{"", "-journal", "-lock"} {
+	for _, suffix := range []string{"", "-journal"} {
 		if info, err := os.Stat(path + suffix); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, error %v", suffix, info, err)
 		}
@@ -200,16 +198,14 @@ func TestPrivate(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, suffix := range []string{"", "-lock"} {
-		for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o666} {
-			if err := os.Chmod(path+suffix, mode); err != nil {
-				t.Fatal(err)
-			}
-			wantRefused(t, path, "chmod 600")
-		}
-		if err := os.Chmod(path+suffix, 0o600); err != nil {
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o666} {
+		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
+		wantRefused(t, path, "chmod 600")
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	open(t, path, nil)
 }
@@ -229,12 +225,12 @@ func wantRefused(t *testing.T, path, text string) {
 func TestOneServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	log := open(t, path, nil)
-	wantRefused(t, path, "each needs a file of its own")
+	wantRefused(t, path, "each server needs a file of its own")
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(filepath.Dir(path), link); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, filepath.Join(link, "history.db"), "each needs a file of its own")
+	wantRefused(t, filepath.Join(link, "history.db"), "each server needs a file of its own")
 	note(t, log, "r", 1, driver.Details{}) // the first one goes on
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
@@ -256,7 +252,7 @@ func TestRemoved(t *testing.T) {
 			if err := remove(); err != nil {
 				t.Fatal(err)
 			}
-			log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 8, Left: time.Hour})
+			log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 8}, "ada")
 			until(t, log, "it notices", fails)
 			if err := log.Close(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "removed or replaced") {
 				t.Errorf("error %v", err)
@@ -275,36 +271,14 @@ func TestAllResources(t *testing.T) {
 	for _, resource := range []string{"a", "b", "c"} {
 		note(t, log, resource, 2, driver.Details{})
 	}
-	first, err := log.Events(t.Context(), history.Query{Limit: 4})
+	first, err := log.Holds(t.Context(), history.Query{Limit: 4})
 	if err != nil || len(first) != 4 || first[0].Resource != "c" || first[3].Resource != "b" {
 		t.Fatalf("first: %+v, %v", first, err)
 	}
-	rest, err := log.Events(t.Context(), history.Query{Before: first[3].Number})
+	rest, err := log.Holds(t.Context(), history.Query{Before: first[3].Number})
 	if err != nil || len(rest) != 2 || rest[0].Resource != "a" || rest[1].Resource != "a" {
 		t.Errorf("rest: %+v, %v", rest, err)
 	}
-	if late, err := log.Events(t.Context(), history.Query{Since: time.Now().Add(time.Hour)}); err != nil || len(late) != 0 {
-		t.Errorf("later: %+v, %v", late, err)
-	}
-}
-
-// By another name of the file, a server would find neither its lock nor its journal.
-func TestHardLink(t *testing.T) {
-	path, other := filepath.Join(t.TempDir(), "history.db"), filepath.Join(t.TempDir(), "other.db")
-	log := open(t, path, nil)
-	note(t, log, "r", 1, driver.Details{})
-	if err := os.Link(path, other); err != nil {
-		t.Skip("no hard links here:", err)
-	}
-	wantRefused(t, other, "hard links")
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wantRefused(t, path, "hard links")
-	if err := os.Remove(other); err != nil {
-		t.Fatal(err)
-	}
-	open(t, path, nil)
 }
 
 func TestRefuses(t *testing.T) {
@@ -318,7 +292,7 @@ func TestRefuses(t *testing.T) {
 	}
 	wantRefused(t, write("text", []byte(strings.Repeat("this is a text\n", 1000))), "not a history of Holdfast")
 	wantRefused(t, folder, "not a regular file")
-	wantRefused(t, path("none/history.db"), "folder")
+	wantRefused(t, path("none/history.db"), "no such file")
 	if err := os.Symlink(path("text"), path("link")); err != nil {
 		t.Fatal(err)
 	}
@@ -333,6 +307,12 @@ func TestRefuses(t *testing.T) {
 	open(t, path("newer"), nil).Close()
 	run(t, path("newer"), "PRAGMA user_version = 99")
 	wantRefused(t, path("newer"), "newer version")
+	run(t, path("newer"), "PRAGMA user_version = 1")
+	before, _ := os.ReadFile(path("newer"))
+	wantRefused(t, path("newer"), "an older version of Holdfast has made it, with another layout; move it away")
+	if after, err := os.ReadFile(path("newer")); err != nil || string(after) != string(before) {
+		t.Error("the file of an older version was changed")
+	}
 
 	log := open(t, path("damaged"), nil)
 	note(t, log, "r", 1000, driver.Details{})
@@ -377,45 +357,12 @@ func run(t *testing.T, path, text string) {
 	}
 }
 
-// A file that another program locks, or a disk that does not answer, delays nobody.
-func TestLockedByAnotherProgram(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "history.db")
-	log := open(t, path, nil)
-	note(t, log, "r", 1, driver.Details{})
-	other, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	other.SetMaxOpenConns(1)
-	if _, err := other.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 10_000 {
-		log.Granted(driver.Status{Resource: fmt.Sprint(i), HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour})
-	}
-	until(t, log, "it notices", fails)
-	if _, err := log.Events(t.Context(), history.Query{Resource: "r"}); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("it can be read: %v", err)
-	}
-	if state := log.State(); state.Dropped != 10_000-8192 || !strings.Contains(state.Err.Error(), path) {
-		t.Errorf("state %+v", state)
-	}
-	began := time.Now()
-	if err := log.Close(); err == nil {
-		t.Error("no error")
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("Close took %v", took)
-	}
-}
-
 // Nothing that would let anybody use a hold is in the file.
 func TestNoSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	log := open(t, path, nil)
-	h := driver.Status{Resource: "r", LockID: "the-lock-id-of-it", HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour}
-	log.Granted(h)
+	h := driver.Status{Resource: "r", LockID: "the-lock-id-of-it", HoldID: driver.NewHoldID(), Token: 7}
+	log.Granted(h, "ada")
 	log.Released(h.Ref(), time.Now())
 	if err := log.Close(); err != nil {
 		t.Fatal(err)

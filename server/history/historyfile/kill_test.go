@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// write notes events without an end, and prints how many are written.
+// write notes holds, and prints how many are written.
 func write(path string) error {
 	log, err := historyfile.Open(context.Background(), path, nil)
 	if err != nil {
@@ -38,8 +38,8 @@ func write(path string) error {
 	}
 	for told := uint64(0); ; {
 		for range 50 {
-			h := driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour}
-			log.Granted(h)
+			h := driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1}
+			log.Granted(h, "ada")
 			log.Released(h.Ref(), time.Now())
 		}
 		for {
@@ -93,14 +93,14 @@ func TestKilled(t *testing.T) {
 			t.Fatal("the process has written nothing")
 		}
 		log := open(t, path, nil)
-		n := uint64(len(events(t, log, "r")))
+		n := 2 * uint64(len(holds(t, log, "r"))) // each has a beginning and an end
 		if n < have+written {
-			t.Fatalf("%d events are there, %d were before, and %d were written", n, have, written)
+			t.Fatalf("%d changes are there, %d were before, and %d were written", n, have, written)
 		}
 		have = n
 		if err := log.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d events", have)
+	t.Logf("%d changes", have)
 }

@@ -1,8 +1,10 @@
 package historyfile
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"math"
 	"time"
 
@@ -10,133 +12,94 @@ import (
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
-// columns are those of an event without its hash, which the table has not: nobody asks for it
-// once the hold has ended.
-const columns = `e.number, e.at, e.within, e.kind, e.resource, e.ref, e.token, e.mode, e.most, e.owner, e.host, e.comment,
-	e.held, e.renewed_ago, e.caller, e.reason`
+const columns = `number, resource, ref, token, mode, most, owner, host, comment,
+	began_after, began_by, ended_after, ended_by, how, forced_by, reason, caller, hash`
 
-// next is when a hold began that excludes that of e, by the first event that tells of one.
-const next = `SELECT n.at - coalesce(n.held, 0) FROM events n
-	WHERE n.resource = e.resource AND n.number > e.number AND n.token > e.token AND n.kind IN ('granted', 'seen')
-	AND (n.mode = 'exclusive' OR e.mode = 'exclusive') ORDER BY n.number LIMIT 1`
-
-// Open implements history.Storage.
-func (s *storage) Open(ctx context.Context) (all []history.Open, err error) {
-	err = s.each(ctx, func(row row) error {
-		var o history.Open
-		var hash []byte
-		var left int64
-		var next sql.NullInt64
-		if o.Event, err = row.event(&hash, &left, &next); err != nil {
-			return err
-		}
-		copy(o.Hash[:], hash)
-		o.Left = toLeft(left)
-		if next.Valid {
-			o.Next = time.UnixMicro(next.Int64)
-		}
-		all = append(all, o)
-		return nil
-	}, "SELECT "+columns+", h.hash, h.left, ("+next+") FROM holds h JOIN events e ON e.number = h.number")
-	return all, err
-}
-
-// How left is kept of holds that have no end, and of those whose end is not known.
-const leftForever, leftUnknown = -1, -2
-
-func leftOf(d time.Duration) int64 {
-	switch d {
-	case driver.Forever:
-		return leftForever
-	case driver.Unknown:
-		return leftUnknown
+// Load implements history.Storage.
+func (s *storage) Load(ctx context.Context) (saved history.Saved, err error) {
+	var looked sql.NullInt64
+	var gaps string
+	err = s.db.QueryRowContext(ctx, "SELECT looked, gaps, (SELECT coalesce(max(number), 0) FROM holds) FROM kept").Scan(&looked, &gaps, &saved.Last)
+	if err == nil {
+		saved.Looked = at(looked)
+		err = json.Unmarshal([]byte(gaps), &saved.Gaps)
 	}
-	return d.Microseconds()
-}
-
-func toLeft(micros int64) time.Duration {
-	switch micros {
-	case leftForever:
-		return driver.Forever
-	case leftUnknown:
-		return driver.Unknown
+	if err == nil {
+		saved.Bounds, err = s.bounds(ctx, s.db)
 	}
-	return time.Duration(micros) * time.Microsecond
+	if err == nil {
+		saved.Open, err = s.holds(ctx, "ended_by IS NULL")
+	}
+	return saved, s.explain(err)
 }
 
-// Events implements history.Storage.
-func (s *storage) Events(ctx context.Context, q history.Query) ([]history.Event, error) {
-	before, since := q.Before, int64(math.MinInt64)
-	if before == 0 {
-		before = math.MaxInt64
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func (s *storage) bounds(ctx context.Context, q querier) (history.Bounds, error) {
+	var since, removed sql.NullInt64
+	err := q.QueryRowContext(ctx, "SELECT since, removed FROM kept").Scan(&since, &removed)
+	b := history.Bounds{Since: at(since), Removed: at(removed)}
+	if oldest := time.Now().Add(-s.keep); b.Since.Before(oldest) {
+		b.Since = oldest
+	}
+	if b.Removed.Before(b.Since) { // they were too old
+		b.Removed = time.Time{}
+	}
+	return b, err
+}
+
+// Holds implements history.Storage.
+func (s *storage) Holds(ctx context.Context, q history.Query) ([]history.Hold, error) {
+	where, args := "number < ?", []any{cmp.Or(q.Before, math.MaxInt64)}
+	if q.Resource != "" {
+		where, args = where+" AND resource = ?", append(args, q.Resource)
+	}
+	if q.Losses {
+		where += " AND how IN ('forced', 'lost')"
 	}
 	if !q.Since.IsZero() {
-		since = q.Since.UnixMicro()
+		where, args = where+" AND (ended_by >= ? OR ended_by IS NULL)", append(args, q.Since.UnixMicro())
 	}
-	if q.Resource == "" {
-		return s.events(ctx, "SELECT "+columns+" FROM events e WHERE e.number < ? AND e.at >= ? ORDER BY e.number DESC LIMIT ?", before, since, q.Limit)
-	}
-	return s.events(ctx, "SELECT "+columns+" FROM events e WHERE e.resource = ? AND e.number < ? AND e.at >= ? ORDER BY e.number DESC LIMIT ?",
-		q.Resource, before, since, q.Limit)
+	holds, err := s.holds(ctx, where+" ORDER BY number DESC LIMIT ?", append(args, q.Limit)...)
+	return holds, s.explain(err)
 }
 
-// Losses implements history.Storage.
-func (s *storage) Losses(ctx context.Context, since time.Time, limit int) ([]history.Event, error) {
-	return s.events(ctx, "SELECT "+columns+" FROM events e WHERE e.loss = 1 AND e.at >= ? ORDER BY e.at DESC, e.number DESC LIMIT ?", since.UnixMicro(), limit)
-}
-
-// Lengths implements history.Storage.
-func (s *storage) Lengths(ctx context.Context, resource string, limit int) (lengths []time.Duration, err error) {
-	err = s.each(ctx, func(row row) error {
-		var held sql.NullInt64
-		err := row.Scan(&held)
-		lengths = append(lengths, duration(held))
-		return err
-	}, `SELECT held FROM events
-		WHERE resource = ? AND kind IN (?, ?) AND held IS NOT NULL ORDER BY number DESC LIMIT ?`,
-		resource, string(history.Released), string(history.Gone), limit)
-	return lengths, err
-}
-
-func (s *storage) events(ctx context.Context, query string, args ...any) (events []history.Event, err error) {
-	err = s.each(ctx, func(row row) error {
-		e, err := row.event()
-		events = append(events, e)
-		return err
-	}, query, args...)
-	return events, err
-}
-
-// each calls do with each row of the answer.
-func (s *storage) each(ctx context.Context, do func(row) error, query string, args ...any) error {
-	rows, err := s.db.QueryContext(ctx, query, args...)
+func (s *storage) holds(ctx context.Context, where string, args ...any) (holds []history.Hold, err error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT "+columns+" FROM holds WHERE "+where, args...)
 	if err != nil {
-		return s.explain(err)
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := do(row{rows}); err != nil {
-			return s.explain(err)
+		var h history.Hold
+		var token int64
+		var mode string
+		var hash []byte
+		var beganAfter, beganBy, endedAfter, endedBy sql.NullInt64
+		err := rows.Scan(&h.Number, &h.Resource, &h.Ref, &token, &mode, &h.Limit, &h.Owner, &h.Host, &h.Comment,
+			&beganAfter, &beganBy, &endedAfter, &endedBy, &h.How, &h.By, &h.Reason, &h.Caller, &hash)
+		if err != nil {
+			return nil, err
 		}
+		h.Token, h.Began, h.Ended = uint64(token), history.Moment{After: at(beganAfter), By: at(beganBy)}, history.Moment{After: at(endedAfter), By: at(endedBy)}
+		copy(h.Hash[:], hash)
+		if mode == driver.Shared.String() {
+			h.Mode = driver.Shared
+		}
+		holds = append(holds, h)
 	}
-	return s.explain(rows.Err())
+	return holds, rows.Err()
 }
 
-type row struct{ *sql.Rows }
+func micros(t time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: t.UnixMicro(), Valid: !t.IsZero()}
+}
 
-// event returns the event of the row, and puts into more what comes after its columns.
-func (r row) event(more ...any) (e history.Event, err error) {
-	var at, token int64
-	var mode string
-	var within, held, renewed sql.NullInt64
-	err = r.Scan(append([]any{
-		&e.Number, &at, &within, &e.Kind, &e.Resource, &e.Ref, &token, &mode, &e.Limit, &e.Owner, &e.Host, &e.Comment,
-		&held, &renewed, &e.Caller, &e.Reason,
-	}, more...)...)
-	e.At, e.Token = time.UnixMicro(at), uint64(token)
-	e.Within, e.Held, e.RenewedAgo = duration(within), duration(held), duration(renewed)
-	if mode == driver.Shared.String() {
-		e.Mode = driver.Shared
+func at(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
 	}
-	return e, err
+	return time.UnixMicro(n.Int64)
 }

@@ -1,14 +1,10 @@
 -- What is missing is made at each start.
 PRAGMA application_id = 0x48464869;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
--- Times are microseconds since 1970, durations are microseconds.
-CREATE TABLE IF NOT EXISTS events (
-    number      INTEGER PRIMARY KEY AUTOINCREMENT,
-    at          INTEGER NOT NULL,
-    within      INTEGER, -- NULL: not known
-    kind        TEXT    NOT NULL,
-    loss        INTEGER NOT NULL,
+-- Times are microseconds since 1970, NULL if they are not known.
+CREATE TABLE IF NOT EXISTS holds (
+    number      INTEGER PRIMARY KEY,
     resource    TEXT    NOT NULL,
     ref         TEXT    NOT NULL,
     token       INTEGER NOT NULL,
@@ -17,29 +13,42 @@ CREATE TABLE IF NOT EXISTS events (
     owner       TEXT    NOT NULL,
     host        TEXT    NOT NULL,
     comment     TEXT    NOT NULL,
-    held        INTEGER, -- NULL: not known
-    renewed_ago INTEGER, -- NULL: not known
+    began_after INTEGER,
+    began_by    INTEGER NOT NULL,
+    ended_after INTEGER,
+    ended_by    INTEGER,          -- NULL: it has no end
+    how         TEXT    NOT NULL,
+    forced_by   TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
     caller      TEXT    NOT NULL,
-    reason      TEXT    NOT NULL
+    hash        BLOB    NOT NULL,
+    bytes       INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS events_of_resource ON events (resource, number);
-CREATE INDEX IF NOT EXISTS events_by_time ON events (at);
-CREATE INDEX IF NOT EXISTS losses ON events (at, number) WHERE loss = 1;
+CREATE INDEX IF NOT EXISTS holds_of_resource ON holds (resource, number);
+CREATE INDEX IF NOT EXISTS holds_of_share ON holds (caller, resource, number);
+CREATE INDEX IF NOT EXISTS holds_by_end ON holds (ended_by);
+CREATE INDEX IF NOT EXISTS losses ON holds (number) WHERE how IN ('forced', 'lost');
 
--- The holds of which there is no end, each with the number of the event with which it began.
-CREATE TABLE IF NOT EXISTS holds (
-    number   INTEGER PRIMARY KEY,
+-- How many bytes of holds each caller has, and each of its resources; '' is all of them.
+CREATE TABLE IF NOT EXISTS shares (
+    caller   TEXT    NOT NULL,
     resource TEXT    NOT NULL,
-    hash     BLOB    NOT NULL,
-    left     INTEGER NOT NULL, -- when it began; -1: no end, -2: not known
-    UNIQUE (resource, hash)
-) STRICT;
+    bytes    INTEGER NOT NULL,
+    PRIMARY KEY (caller, resource)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS callers_by_bytes ON shares (bytes) WHERE resource = '';
+CREATE INDEX IF NOT EXISTS resources_by_bytes ON shares (caller, bytes) WHERE resource <> '';
+CREATE TRIGGER IF NOT EXISTS hold_added AFTER INSERT ON holds BEGIN
+    INSERT INTO shares VALUES (new.caller, '', new.bytes), (new.caller, new.resource, new.bytes)
+        ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER IF NOT EXISTS hold_removed AFTER DELETE ON holds BEGIN
+    UPDATE shares SET bytes = bytes - old.bytes WHERE caller = old.caller AND resource IN ('', old.resource);
+    DELETE FROM shares WHERE caller = old.caller AND resource IN ('', old.resource) AND bytes = 0;
+    UPDATE kept SET removed = max(coalesce(removed, 0), old.began_by);
+END;
 
--- One row: when what is kept begins.
-CREATE TABLE IF NOT EXISTS kept (since INTEGER NOT NULL) STRICT;
-
--- When the history did not see all, in microseconds since 1970.
-CREATE TABLE IF NOT EXISTS gaps (began INTEGER NOT NULL, ended INTEGER NOT NULL, cause TEXT NOT NULL) STRICT;
-
--- One row: until when it has all but the gaps.
-CREATE TABLE IF NOT EXISTS until (at INTEGER NOT NULL) STRICT;
+-- One row: when the history begins, by when some holds began that were removed, when the last look began that
+-- is in it, and the gaps as JSON.
+CREATE TABLE IF NOT EXISTS kept (since INTEGER NOT NULL, removed INTEGER, looked INTEGER, gaps TEXT NOT NULL) STRICT;
+INSERT INTO kept (since, gaps) SELECT ?, '[]' WHERE NOT EXISTS (SELECT * FROM kept);

@@ -76,9 +76,9 @@ func (m *Meters) ShowHistory(state func() history.State) {
 	m.also = append(m.also, func(page *bytes.Buffer) {
 		s := state()
 		now(page, counter, "holdfast_server_history_events_total",
-			"Events that were written to the history.", float64(s.Noted))
+			"Beginnings and ends of holds that were written to the history.", float64(s.Noted))
 		now(page, counter, "holdfast_server_history_dropped_total",
-			"Events that are missing in the history, because it could not be written, or not fast enough.", float64(s.Dropped))
+			"Beginnings and ends of holds that are missing in the history, because it could not be written, or not fast enough.", float64(s.Dropped))
 		now(page, gauge, "holdfast_server_history_ok",
 			"Whether the history can be written now: 0 if not.", oneIfNil(s.Err))
 	})

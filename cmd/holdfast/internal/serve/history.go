@@ -39,7 +39,7 @@ func (r *running) look() {
 func (r *running) closeHistory() {
 	if r.history != nil {
 		if err := r.history.Close(); err != nil {
-			output.Say("%s; %d events are missing", output.Reason(err), r.history.State().Dropped)
+			output.Say("%s; %d beginnings and ends of holds are missing", output.Reason(err), r.history.State().Dropped)
 		}
 	}
 	if r.looker != nil {

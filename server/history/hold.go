@@ -1,0 +1,128 @@
+package history
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// How says how a hold ended.
+type How string
+
+// The ways to end. A Hold without one is held still, as far as the history knows.
+const (
+	// Released: its holder released it.
+	Released How = "released"
+	// Forced: somebody released it by force through this server.
+	Forced How = "forced"
+	// Lost: nobody released it. A renewal of its holder found that it had ended, or its time was
+	// over, and it was not renewed when that was due.
+	Lost How = "lost"
+	// Unknown: a look does not show it any more. It was released, perhaps by force, or its time
+	// was over.
+	Unknown How = "unknown"
+)
+
+// Ways returns all ways to end.
+func Ways() []How { return []How{Released, Forced, Lost, Unknown} }
+
+// Loss reports whether the holder may not have wanted that.
+func (h How) Loss() bool { return h == Forced || h == Lost }
+
+// Moment is when something happened: not before After, and by By. Both are the same for what
+// passed through this server. Else After is when a look, or a call, has last shown that it had
+// not happened yet. It is zero if the history does not know that.
+type Moment struct{ After, By time.Time }
+
+func exactly(at time.Time) Moment { return Moment{at, at} }
+
+// Hold is what the history knows of one hold. All times are of the clock of this server.
+type Hold struct {
+	// Number is larger than that of each hold which was noted before.
+	Number   int64
+	Resource string
+	// Ref and Token name the hold to people: wire.RefOf its hold ID, and its fencing token.
+	Ref   string
+	Token uint64
+	Mode  driver.Mode
+	Limit int // as that of driver.Status
+	driver.Details
+	Began Moment
+	// Ended is zero, and How is empty, while no end is known.
+	Ended Moment
+	How   How
+	// By has released it by force, and gave the Reason.
+	By, Reason string
+
+	// Caller is who has got it through this server, and whose share of the Storage it takes. It
+	// is empty if a look has shown it first: all of these have one share.
+	Caller string
+	// Hash tells holds of one Resource apart, two of the same Ref as well. Those that a Storage
+	// returns need it while they have no end.
+	Hash Hash
+}
+
+// Hash is of a hold ID, which nobody can find by it. Two hold IDs do not have the same one:
+// it is four times as long as a Ref, of which somebody can find two that are the same.
+type Hash [16]byte
+
+func hashOf(id driver.HoldID) Hash {
+	// The bare hash is the lock ID of holds without one, by which they can be released.
+	sum := sha256.Sum256([]byte("history " + id.String()))
+	return Hash(sum[:])
+}
+
+// Query chooses holds.
+type Query struct {
+	// Resource is whose holds they are; empty: those of all.
+	Resource string
+	// Before chooses holds with smaller numbers; 0 chooses all. The number of the last hold of a
+	// page is that before which the next page begins.
+	Before int64
+	// Since chooses holds that ended then or later, or have no end.
+	Since time.Time
+	// Losses chooses holds whose end was a Loss.
+	Losses bool
+	// Limit is how many there are at most; 0 is DefaultLimit.
+	Limit int
+}
+
+// DefaultLimit is that of a Query.
+const DefaultLimit = 100
+
+// Gap is a time in which the server did not look at all of the store: looks failed, took very
+// long or were cut, or the server was not there. What others did and had undone by then is not in
+// the history.
+type Gap struct {
+	// From and To are its bounds. To is zero while it lasts.
+	From, To time.Time
+}
+
+// State is how well the history is kept.
+type State struct {
+	// Name is that of the server which keeps it.
+	Name string
+	Bounds
+	// Noted are the beginnings and ends that were written since the Log was opened, and Dropped
+	// those that were not.
+	Noted, Dropped uint64
+	// Err is why the storage cannot be written now, and Failing since when.
+	Err     error
+	Failing time.Time
+	// Looks: looks at the store show what others do. Period is the time between two of them:
+	// others' holds that are shorter may not be seen here. It is 0 before the first look.
+	Looks  bool
+	Period time.Duration
+	// Gaps are when the server did not look, the newest first, as far as the history goes back.
+	Gaps []Gap
+}
+
+// Bounds are those of what a Storage keeps.
+type Bounds struct {
+	// Since is when the history begins.
+	Since time.Time
+	// Removed: some of the holds that began by then are missing, because there was no room. It
+	// is zero if there always was.
+	Removed time.Time
+}
