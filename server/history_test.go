@@ -26,7 +26,7 @@ import (
 func withHistory(t *testing.T, identify access.Identify, test func(*testing.T, *site)) {
 	file := filepath.Join(t.TempDir(), "history.db")
 	synctest.Test(t, func(t *testing.T) {
-		log, err := historyfile.Open(t.Context(), file, &historyfile.Options{Options: history.Options{Name: "one"}})
+		log, err := historyfile.Open(t.Context(), file, &history.Options{Name: "one"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -200,7 +200,7 @@ func TestHostileHistory(t *testing.T) {
 	names := append([]string{strings.Repeat("W", 1024)}, hostile...)
 	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
 		for _, name := range names {
-			for _, how := range append(history.Ways(), "") {
+			for _, how := range []history.How{"", history.Released, history.Forced, history.Lost, history.Unknown} {
 				k.held(time.Minute, time.Second, history.Hold{
 					How: how, Resource: name, Ref: "a", Details: driver.Details{Owner: name, Host: name, Comment: name}, By: name, Reason: name,
 				})

@@ -24,9 +24,6 @@ const (
 	Unknown How = "unknown"
 )
 
-// Ways returns all ways to end.
-func Ways() []How { return []How{Released, Forced, Lost, Unknown} }
-
 // Loss reports whether the holder may not have wanted that.
 func (h How) Loss() bool { return h == Forced || h == Lost }
 
@@ -82,7 +79,7 @@ type Query struct {
 	Before int64
 	// Since chooses holds that ended then or later, or have no end.
 	Since time.Time
-	// Losses chooses holds whose end was a Loss.
+	// Losses chooses holds whose end was a Loss, those that ended last first.
 	Losses bool
 	// Limit is how many there are at most; 0 is DefaultLimit.
 	Limit int

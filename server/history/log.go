@@ -17,8 +17,10 @@ const (
 	queued = 8192
 	// batched is how many changes are written at once.
 	batched = 1000
-	// retryFirst and retryLimit are the pauses after a failure of the storage.
-	retryFirst, retryLimit = 100 * time.Millisecond, time.Second
+	// retryAfter is the pause after a failure of the storage.
+	retryAfter = time.Second
+	// readPatience is how long a read may take.
+	readPatience = 5 * time.Second
 	// slow is how long a call of the storage takes until it counts as one that hangs.
 	slow = 5 * time.Second
 	// tidyEvery is the longest time between two calls of Write. A gap may begin that much too
@@ -51,7 +53,6 @@ type Log struct {
 	written  chan struct{} // closed when the goroutine that writes has ended
 	wake     chan struct{} // there is something to write
 	room     chan struct{} // something was written
-	readers  chan struct{} // what reads the storage
 	looking  sync.WaitGroup
 	opened   time.Time
 
@@ -81,7 +82,7 @@ func New(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
 	l := &Log{
 		storage: storage, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		written: make(chan struct{}),
-		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1), readers: make(chan struct{}, maxReaders),
+		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
 		opened: time.Now(), known: make(map[key]*known, len(saved.Open)), number: saved.Last,
 		looks: looks{whole: saved.Looked, gaps: saved.Gaps},
 		state: State{Name: o.Name, Bounds: saved.Bounds},
@@ -189,22 +190,27 @@ func (l *Log) write() {
 	defer close(l.written)
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
-	for last := false; ; {
+	for due, last := false, false; ; {
 		b := l.next()
-		if len(b.Holds) == 0 {
-			if last {
-				return
-			}
+		switch {
+		case !due && len(b.Holds) == 0 && last:
+			return
+		case !due && len(b.Holds) == 0:
 			select {
 			case <-l.wake:
-				continue
 			case <-tidy.C:
+				due = true
 			case <-l.watching.Done():
-				last, b = true, l.next()
+				due, last = true, true
 			}
+			continue
 		}
-		if !l.keep(b) {
-			return
+		if due = !l.keep(b); due { // again, after a rest
+			select {
+			case <-time.After(retryAfter):
+			case <-l.life.Done():
+				return
+			}
 		}
 	}
 }
@@ -221,56 +227,69 @@ func (l *Log) next() Batch {
 	return b
 }
 
-// keep writes a batch, and tries that again and again. It reports false if nobody waits for it
-// any more.
+// keep writes a batch. It reports whether that was so.
 func (l *Log) keep(b Batch) bool {
-	for pause := retryFirst; ; pause = min(2*pause, retryLimit) {
-		l.mu.Lock()
-		l.writing = time.Now()
-		l.mu.Unlock()
-		hangs := time.AfterFunc(slow, func() { l.tell(ErrSlow) })
-		bounds, err := l.storage.Write(l.life, b)
-		hangs.Stop()
-		if l.wrote(len(b.Holds), bounds, err) {
-			return true
-		}
-		select {
-		case <-time.After(pause):
-		case <-l.life.Done():
-			return false
-		}
+	began := time.Now()
+	l.mu.Lock()
+	l.writing = began
+	l.mu.Unlock()
+	tell := func(err error) {
+		l.log.Error("holdfast history: the storage cannot be written, trying again; locks go on", "error", err)
 	}
-}
+	hangs := time.AfterFunc(slow, func() { tell(ErrSlow) })
+	bounds, err := l.storage.Write(l.life, b)
+	hangs.Stop()
 
-func (l *Log) tell(err error) {
-	l.log.Error("holdfast history: the storage cannot be written, trying again; locks go on", "error", err)
-}
-
-// wrote notes what became of a call of the storage.
-func (l *Log) wrote(n int, bounds Bounds, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, began := l.state.Err, l.writing
+	if err != nil && l.life.Err() != nil { // Close waits no longer, and has ended the call by that
+		err = cmp.Or(l.state.Err, ErrSlow)
+	}
+	failed := l.state.Err != nil || time.Since(began) >= slow
 	l.writing = time.Time{}
 	switch {
 	case err == nil:
-		l.queue = l.queue[n:]
-		l.state.Noted += uint64(n)
+		l.queue = l.queue[len(b.Holds):]
+		l.state.Noted += uint64(len(b.Holds))
 		l.state.Err, l.state.Failing, l.state.Bounds, l.lossy = nil, time.Time{}, bounds, false
 		notify(l.room)
-		if before != nil || time.Since(began) >= slow {
-			go l.log.Info("holdfast history: the storage is written again", "dropped", l.state.Dropped)
+		if failed {
+			go l.log.Info("holdfast history: the storage is written again", "dropped", l.state.Dropped) // it may hang as well
 		}
-	case l.life.Err() != nil: // Close waits no longer, and has ended the call by that
-		l.state.Err = cmp.Or(before, ErrSlow)
+	case l.state.Err == nil:
+		l.state.Failing = began
+		if !failed {
+			go tell(err)
+		}
+		fallthrough
 	default:
 		l.state.Err = err
-		if before == nil {
-			l.state.Failing = began
-			go l.tell(err) // the log may hang as well
-		}
 	}
 	return err == nil
+}
+
+// Holds returns those that the query chooses, the newest first.
+func (l *Log) Holds(ctx context.Context, q Query) ([]Hold, error) {
+	if q.Limit <= 0 {
+		q.Limit = DefaultLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, ErrSlow)
+	defer cancel()
+	type result struct {
+		holds []Hold
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() { // a disk may hang
+		holds, err := l.storage.Holds(ctx, q)
+		done <- result{holds, err}
+	}()
+	select {
+	case r := <-done:
+		return r.holds, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // ErrSlow says that the storage does not answer.

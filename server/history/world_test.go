@@ -50,7 +50,7 @@ func in(t *testing.T, test func(*testing.T, *world)) {
 func (w *world) start() {
 	w.t.Helper()
 	var err error
-	if w.log, err = historyfile.Open(w.t.Context(), w.file, &historyfile.Options{Options: history.Options{Name: "one"}}); err != nil {
+	if w.log, err = historyfile.Open(w.t.Context(), w.file, &history.Options{Name: "one"}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.looker = sight.New(&seen{w.store, &w.sees}, nil)

@@ -16,9 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/server/history/historyfile"
 )
 
-func open(t *testing.T, path string, opts *historyfile.Options) *history.Log {
+func open(t *testing.T, path string) *history.Log {
 	t.Helper()
-	log, err := historyfile.Open(t.Context(), path, opts)
+	return bounded(t, path, 7*24*time.Hour, 128<<20)
+}
+
+func bounded(t *testing.T, path string, keep time.Duration, maxBytes int64) *history.Log {
+	t.Helper()
+	log, err := historyfile.OpenBounded(t.Context(), path, keep, maxBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +72,7 @@ func TestKeeps(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	log := open(t, path, nil)
+	log := open(t, path)
 	id := driver.NewHoldID()
 	details := driver.Details{Owner: "ada", Host: "engine", Comment: "it's \"for\" \x00 tests"}
 	log.Granted(driver.Status{Resource: "r", HoldID: id, Token: 1 << 40, Mode: driver.Shared, Limit: 3, Details: details}, "ada")
@@ -76,7 +81,7 @@ func TestKeeps(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all := holds(t, open(t, path, nil), "r")
+	all := holds(t, open(t, path), "r")
 	if len(all) != 1 {
 		t.Fatalf("%d holds", len(all))
 	}
@@ -95,7 +100,7 @@ func TestIsBounded(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "history.db")
 	const most = 32 << 20
-	log := open(t, path, &historyfile.Options{MaxBytes: most})
+	log := bounded(t, path, 24*time.Hour, most)
 	note(t, log, "nightly", 100, driver.Details{})
 	for i := range 100 {
 		log.Granted(driver.Status{Resource: fmt.Sprint("bob/", i), HoldID: driver.NewHoldID(), Token: 7}, "bob")
@@ -138,7 +143,7 @@ func TestIsBounded(t *testing.T) {
 // A file that is mapped into memory can stop or kill the whole program: see open.
 func TestMapsNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	log := open(t, path, nil)
+	log := open(t, path)
 	note(t, log, "r", 1, driver.Details{})
 	holds(t, log, "r")
 	for _, suffix := range []string{"-wal", "-shm"} {
@@ -151,7 +156,7 @@ func TestMapsNoFile(t *testing.T) {
 // No other program can read the file, and delay what is written.
 func TestOthersCannotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	log := open(t, path, nil)
+	log := open(t, path)
 	note(t, log, "r", 1, driver.Details{})
 	reader, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -167,7 +172,7 @@ func TestOthersCannotRead(t *testing.T) {
 
 func TestKeepsForSomeTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	log := open(t, path, &historyfile.Options{Keep: time.Nanosecond})
+	log := bounded(t, path, time.Nanosecond, 32<<20)
 	note(t, log, "held", 10, driver.Details{})
 	for range 2 {
 		h := driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 7}
@@ -188,7 +193,7 @@ func TestPrivate(t *testing.T) {
 	old := umask(0)
 	defer umask(old)
 	path := filepath.Join(t.TempDir(), "history.db")
-	log := open(t, path, nil)
+	log := open(t, path)
 	note(t, log, "r", 1, driver.Details{})
 	for _, suffix := range []string{"", "-journal"} {
 		if info, err := os.Stat(path + suffix); err != nil || info.Mode().Perm() != 0o600 {
@@ -207,7 +212,7 @@ func TestPrivate(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	open(t, path, nil)
+	open(t, path)
 }
 
 func wantRefused(t *testing.T, path, text string) {
@@ -224,7 +229,7 @@ func wantRefused(t *testing.T, path, text string) {
 
 func TestOneServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	log := open(t, path, nil)
+	log := open(t, path)
 	wantRefused(t, path, "each server needs a file of its own")
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(filepath.Dir(path), link); err != nil {
@@ -235,7 +240,7 @@ func TestOneServer(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	open(t, path, nil)
+	open(t, path)
 }
 
 // Nobody would find what is written into a file without a name.
@@ -247,7 +252,7 @@ func TestRemoved(t *testing.T) {
 		"replaced": func() error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := open(t, path, nil)
+			log := open(t, path)
 			note(t, log, "r", 1, driver.Details{})
 			if err := remove(); err != nil {
 				t.Fatal(err)
@@ -262,12 +267,12 @@ func TestRemoved(t *testing.T) {
 			}
 		})
 	}
-	open(t, path, nil) // an empty file is a new one
+	open(t, path) // an empty file is a new one
 }
 
 // Without a name, all resources are meant.
 func TestAllResources(t *testing.T) {
-	log := open(t, filepath.Join(t.TempDir(), "history.db"), nil)
+	log := open(t, filepath.Join(t.TempDir(), "history.db"))
 	for _, resource := range []string{"a", "b", "c"} {
 		note(t, log, resource, 2, driver.Details{})
 	}
@@ -304,17 +309,17 @@ func TestRefuses(t *testing.T) {
 	}
 	wantRefused(t, path("foreign"), "another program has made it")
 
-	open(t, path("newer"), nil).Close()
-	run(t, path("newer"), "PRAGMA user_version = 99")
-	wantRefused(t, path("newer"), "newer version")
-	run(t, path("newer"), "PRAGMA user_version = 1")
-	before, _ := os.ReadFile(path("newer"))
-	wantRefused(t, path("newer"), "an older version of Holdfast has made it, with another layout; move it away")
-	if after, err := os.ReadFile(path("newer")); err != nil || string(after) != string(before) {
-		t.Error("the file of an older version was changed")
+	open(t, path("layout")).Close()
+	for _, version := range []int{1, 99} {
+		run(t, path("layout"), fmt.Sprintf("PRAGMA user_version = %d", version))
+		before, _ := os.ReadFile(path("layout"))
+		wantRefused(t, path("layout"), "another version of Holdfast has made it, with another layout; move it away")
+		if after, err := os.ReadFile(path("layout")); err != nil || string(after) != string(before) {
+			t.Error("the file of another version was changed")
+		}
 	}
 
-	log := open(t, path("damaged"), nil)
+	log := open(t, path("damaged"))
 	note(t, log, "r", 1000, driver.Details{})
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
@@ -332,11 +337,6 @@ func TestRefuses(t *testing.T) {
 		wantRefused(t, file, "move it away")
 		if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 			t.Errorf("%s: the file was changed", name)
-		}
-	}
-	for _, o := range []historyfile.Options{{Keep: -1}, {MaxBytes: 1 << 20}} {
-		if _, err := historyfile.Open(t.Context(), path("new"), &o); err == nil {
-			t.Errorf("opened with %+v", o)
 		}
 	}
 	if _, err := historyfile.Open(t.Context(), "", nil); err == nil {
@@ -360,7 +360,7 @@ func run(t *testing.T, path, text string) {
 // Nothing that would let anybody use a hold is in the file.
 func TestNoSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
-	log := open(t, path, nil)
+	log := open(t, path)
 	h := driver.Status{Resource: "r", LockID: "the-lock-id-of-it", HoldID: driver.NewHoldID(), Token: 7}
 	log.Granted(h, "ada")
 	log.Released(h.Ref(), time.Now())

@@ -92,7 +92,7 @@ func TestKilled(t *testing.T) {
 		if written == 0 {
 			t.Fatal("the process has written nothing")
 		}
-		log := open(t, path, nil)
+		log := open(t, path)
 		n := 2 * uint64(len(holds(t, log, "r"))) // each has a beginning and an end
 		if n < have+written {
 			t.Fatalf("%d changes are there, %d were before, and %d were written", n, have, written)

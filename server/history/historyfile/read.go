@@ -56,13 +56,14 @@ func (s *storage) Holds(ctx context.Context, q history.Query) ([]history.Hold, e
 	if q.Resource != "" {
 		where, args = where+" AND resource = ?", append(args, q.Resource)
 	}
-	if q.Losses {
-		where += " AND how IN ('forced', 'lost')"
-	}
-	if !q.Since.IsZero() {
+	order := "number"
+	switch {
+	case q.Losses: // there may be many of before
+		where, args, order = where+" AND how IN ('forced', 'lost') AND ended_by >= ?", append(args, q.Since.UnixMicro()), "ended_by"
+	case !q.Since.IsZero():
 		where, args = where+" AND (ended_by >= ? OR ended_by IS NULL)", append(args, q.Since.UnixMicro())
 	}
-	holds, err := s.holds(ctx, where+" ORDER BY number DESC LIMIT ?", append(args, q.Limit)...)
+	holds, err := s.holds(ctx, where+" ORDER BY "+order+" DESC LIMIT ?", append(args, q.Limit)...)
 	return holds, s.explain(err)
 }
 

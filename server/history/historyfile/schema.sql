@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS holds (
 CREATE INDEX IF NOT EXISTS holds_of_resource ON holds (resource, number);
 CREATE INDEX IF NOT EXISTS holds_of_share ON holds (caller, resource, number);
 CREATE INDEX IF NOT EXISTS holds_by_end ON holds (ended_by);
-CREATE INDEX IF NOT EXISTS losses ON holds (number) WHERE how IN ('forced', 'lost');
+CREATE INDEX IF NOT EXISTS losses ON holds (ended_by) WHERE how IN ('forced', 'lost');
 
 -- How many bytes of holds each caller has, and each of its resources; '' is all of them.
 CREATE TABLE IF NOT EXISTS shares (

@@ -82,10 +82,11 @@ func (s *storage) open(ctx context.Context) (err error) {
 }
 
 var (
-	errForeign = errors.New("another program has made it")
-	errNewer   = errors.New("a newer version of Holdfast has made it")
-	errOlder   = errors.New("an older version of Holdfast has made it, with another layout")
-	errDamaged = errors.New("it is damaged")
+	errInUse   = errors.New("another server keeps its history in it, or a program has it open: each server needs a file of its own")
+	errForeign = errors.New("it is not a history of Holdfast: another program has made it; name another file. Nothing was changed")
+	errLayout  = errors.New("another version of Holdfast has made it, with another layout; move it away, with its -journal if there is one, " +
+		"and the server makes a new one. Nothing was changed")
+	errDamaged = errors.New("it is damaged; move it away, with its -journal, and the server makes a new one. Nothing was deleted")
 )
 
 // check checks that the file is new, or is an undamaged history.
@@ -100,10 +101,8 @@ func check(ctx context.Context, tx *sql.Tx) error {
 		return nil
 	case id != appID:
 		return errForeign
-	case version > schemaVersion:
-		return errNewer
-	case version < schemaVersion:
-		return errOlder
+	case version != schemaVersion:
+		return errLayout
 	}
 	var found string
 	if err := tx.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
@@ -121,17 +120,14 @@ func (s *storage) Close() error { return s.explain(s.db.Close()) }
 // explain says which file an error is about, and what to do if nothing else helps.
 func (s *storage) explain(err error) error {
 	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
+	case err == nil:
+		return nil
 	case isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-		return fmt.Errorf("history %s: another server keeps its history in it, or a program has it open: each server needs a file of its own", s.path)
-	case isCode(err, sqlite3.SQLITE_NOTADB), errors.Is(err, errForeign):
-		return fmt.Errorf("history %s: it is not a history of Holdfast: %w; name another file. Nothing was changed", s.path, err)
-	case errors.Is(err, errOlder):
-		return fmt.Errorf("history %s: %w; move it away, with its -journal if there is one, and the server makes a new one. Nothing was changed", s.path, err)
-	case isCode(err, sqlite3.SQLITE_CORRUPT), errors.Is(err, errDamaged):
-		return fmt.Errorf("history %s: it is damaged: %w; move it away, with its -journal, and the server makes a new one. "+
-			"Nothing was deleted", s.path, err)
+		err = errInUse
+	case isCode(err, sqlite3.SQLITE_NOTADB):
+		err = errForeign
+	case isCode(err, sqlite3.SQLITE_CORRUPT):
+		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return fmt.Errorf("history %s: %w", s.path, err)
 }

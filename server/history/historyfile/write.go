@@ -33,6 +33,10 @@ const (
 			(SELECT max(bytes) - iif(count(*) = 2, min(bytes), 0) FROM callers),
 			(SELECT max(bytes) - iif(count(*) = 2, min(bytes), 0) FROM resources))`
 	removeMost = `DELETE FROM holds WHERE number IN (SELECT number FROM holds WHERE caller = ? AND resource = ? ORDER BY number LIMIT ?)`
+	// removeEach removes the oldest hold of each of the resources that have about most.
+	removeEach = `DELETE FROM holds WHERE number IN (SELECT (SELECT min(number) FROM holds h WHERE h.caller = s.caller AND h.resource = s.resource)
+		FROM shares s WHERE s.caller = ?1 AND s.resource <> '' AND 2 * s.bytes > (SELECT max(bytes) FROM shares WHERE caller = ?1 AND resource <> '')
+		ORDER BY s.bytes DESC LIMIT ?2)`
 	// A hold whose beginning was removed comes back with its end.
 	writeHold = `INSERT INTO holds (` + columns + `, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (number) DO UPDATE SET ended_after = excluded.ended_after, ended_by = excluded.ended_by, how = excluded.how,
@@ -90,7 +94,13 @@ func (s *storage) makeRoom(ctx context.Context, tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, mostOf).Scan(&caller, &resource, &excess); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, removeMost, caller, resource, min(1+excess/fullBytes, trimmed)); err != nil {
+		var err error
+		if n := min(excess/fullBytes, trimmed); n > 0 {
+			_, err = tx.ExecContext(ctx, removeMost, caller, resource, n)
+		} else {
+			_, err = tx.ExecContext(ctx, removeEach, caller, atOnce)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,7 @@ func (r *running) openHistory(ctx context.Context) (err error) {
 	if r.History == "" {
 		return nil
 	}
-	opts := &historyfile.Options{Options: history.Options{Logger: r.log}}
-	if r.history, err = historyfile.Open(ctx, r.History, opts); err != nil {
+	if r.history, err = historyfile.Open(ctx, r.History, &history.Options{Logger: r.log}); err != nil {
 		return exit.Errorf(exit.Failed, "%s", output.Reason(err))
 	}
 	r.meters.ShowHistory(r.history.State)
