@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,53 +25,33 @@ const (
 	maxStoreID = 128
 )
 
-// understand reads the answer into v. A refusal becomes the error of package driver that
-// it stands for, if the server wrote it and not a proxy. of is message.of.
-func (s *Store) understand(res *http.Response, of driver.HoldID, v any) error {
+// understand reads the answer to the message into v. If v is nil, the answer is a stream,
+// and only its head is checked. A refusal becomes the error of package driver that it
+// stands for, if the server wrote it and not a proxy.
+func (s *Store) understand(res *http.Response, m message, v any) error {
+	refused, want := wire.Refusal{}, cmp.Or(m.accept, wire.JSON)
 	if res.StatusCode != http.StatusOK {
-		return s.refusal(res, of)
-	}
-	if err := s.hasType(res, wire.JSON); err != nil {
-		return err
-	}
-	if err := s.read(res, v); err != nil {
-		return err
-	}
-	return s.sameStore(res)
-}
-
-// begins checks an answer that should be a stream of the type want, before its first
-// entry.
-func (s *Store) begins(res *http.Response, want string) error {
-	if res.StatusCode != http.StatusOK {
-		return s.refusal(res, driver.HoldID{})
+		v, want = &refused, wire.ProblemJSON
 	}
 	if err := s.hasType(res, want); err != nil {
 		return err
 	}
-	return s.sameStore(res)
-}
-
-// refusal returns the error of an answer whose status is not 200.
-func (s *Store) refusal(res *http.Response, of driver.HoldID) error {
-	if err := s.hasType(res, wire.ProblemJSON); err != nil {
-		return err
+	if v != nil {
+		if err := s.read(res, v); err != nil {
+			return err
+		}
 	}
-	var r wire.Refusal
-	if err := s.read(res, &r); err != nil {
-		return err
-	}
-	kind := r.Kind()
-	if kind == "" || r.Status != res.StatusCode {
+	kind := refused.Kind()
+	if res.StatusCode != http.StatusOK && (kind == "" || refused.Status != res.StatusCode) {
 		return s.unexpected("status %d with a problem of another kind", res.StatusCode)
 	}
-	if err := s.sameStore(res); err != nil {
+	if err := s.sameStore(res); err != nil || kind == "" {
 		return err
 	}
 	if kind == wire.KindBusy && res.Header.Get("WWW-Authenticate") != "" {
 		kind = wire.KindAnonymous // there are too many anonymous requests
 	}
-	return s.meaning(kind, r, of)
+	return s.meaning(kind, refused, m.of)
 }
 
 // meaning returns the error of a refusal by the server. of is message.of.

@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -22,37 +23,28 @@ import (
 
 // message is a request of the API.
 type message struct {
-	method string
 	path   string
 	query  url.Values
-	body   []byte
-	accept string
-	// once means that the message is not sent again: a copy that arrives late would do
-	// harm without the caller's knowledge.
-	once bool
+	body   []byte // of a POST; nil for a GET
+	accept string // default: wire.JSON
 	// of is the hold ID of an acquire. Only an acquire can be refused as held, and the
 	// refusal repeats the ID.
 	of driver.HoldID
 }
 
-// get requests the path, and reads the answer into answer.
-func (s *Store) get(ctx context.Context, path string, query url.Values, answer any) error {
-	_, err := s.exchange(ctx, s.calls, message{method: http.MethodGet, path: path, query: query, accept: wire.JSON}, answer)
-	return err
-}
-
-// post sends a request, and reads the answer into answer.
-func (s *Store) post(ctx context.Context, over *lane, path string, request, answer any) error {
-	body, err := marshal(request)
-	if err != nil {
-		return err
+// call sends a request with the body, if that is not nil, and reads the answer into answer.
+func (s *Store) call(ctx context.Context, over *lane, m message, body, answer any) (err error) {
+	if body != nil {
+		if m.body, err = marshal(body); err != nil {
+			return err
+		}
 	}
-	_, err = s.exchange(ctx, over, message{method: http.MethodPost, path: path, body: body, accept: wire.JSON}, answer)
+	_, err = s.exchange(ctx, over, m, answer)
 	return err
 }
 
 // marshal returns the JSON of a type of package wire.
-func marshal(v any) (json.RawMessage, error) {
+func marshal(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
@@ -68,7 +60,7 @@ func (s *Store) exchange(ctx context.Context, over *lane, m message, answer any)
 		return 0, err
 	}
 	defer res.Body.Close()
-	return res.StatusCode, s.ended(ctx, s.understand(res, m.of, answer))
+	return res.StatusCode, s.ended(ctx, s.understand(res, m, answer))
 }
 
 // send sends the message, and returns the answer unchecked.
@@ -76,7 +68,11 @@ func (s *Store) send(ctx context.Context, over *lane, m message, limit time.Dura
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	res, err := over.send(ctx, limit, m.once, func(ctx context.Context) (*http.Request, error) { return s.request(ctx, m) })
+	// If an acquire were sent twice here, the answer to the second request would be taken
+	// for the answer to both. If the first one arrived later, it would acquire a lock that
+	// the caller believes to be refused or has released.
+	once := m.path == wire.AcquirePath
+	res, err := over.send(ctx, limit, once, func(ctx context.Context) (*http.Request, error) { return s.request(ctx, m) })
 	if err != nil {
 		return nil, s.ended(ctx, s.explain(err))
 	}
@@ -133,16 +129,16 @@ func refusesCertificate(err error) bool {
 }
 
 func (s *Store) request(ctx context.Context, m message) (*http.Request, error) {
-	var body io.Reader
+	method, body := http.MethodGet, io.Reader(nil)
 	if m.body != nil {
-		body = bytes.NewReader(m.body)
+		method, body = http.MethodPost, bytes.NewReader(m.body)
 	}
-	r, err := http.NewRequestWithContext(ctx, m.method, s.target.at(m.path, m.query).String(), body)
+	r, err := http.NewRequestWithContext(ctx, method, s.target.at(m.path, m.query).String(), body)
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("User-Agent", "holdfast")
-	r.Header.Set("Accept", m.accept+", "+wire.ProblemJSON)
+	r.Header.Set("Accept", cmp.Or(m.accept, wire.JSON)+", "+wire.ProblemJSON)
 	if m.body != nil {
 		r.Header.Set("Content-Type", wire.JSON)
 	}

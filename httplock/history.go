@@ -31,6 +31,6 @@ func (s *Store) History(ctx context.Context, q HistoryQuery) (h wire.History, er
 			values.Set(name, strconv.FormatInt(n, 10))
 		}
 	}
-	err = s.get(ctx, wire.HistoryPath, values, &h)
+	err = s.call(ctx, s.calls, message{path: wire.HistoryPath, query: values}, nil, &h)
 	return h, err
 }

@@ -164,7 +164,7 @@ const name = "http"
 // with this version of the API that knows the caller.
 func (s *Store) Init(ctx context.Context) error {
 	var t wire.Traits
-	if err := s.get(ctx, wire.TraitsPath, nil, &t); err != nil {
+	if err := s.call(ctx, s.calls, message{path: wire.TraitsPath}, nil, &t); err != nil {
 		return err
 	}
 	if t.Name == "" || t.Reach == "" || t.Fencing == "" {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -74,13 +73,13 @@ func decode[W, D any](s *Store, line []byte, of func(W) (D, bool)) (entry D, err
 
 // fetch reads a list into lines. It returns nil only if the list is complete.
 func (s *Store) fetch(ctx context.Context, path string, f driver.Filter, lines *spool) error {
-	m := message{method: http.MethodGet, path: path, query: query(f), accept: wire.NDJSON}
+	m := message{path: path, query: query(f), accept: wire.NDJSON}
 	res, err := s.send(ctx, s.calls, m, patience(ctx))
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	if err := s.begins(res, wire.NDJSON); err != nil {
+	if err := s.understand(res, m, nil); err != nil {
 		return s.ended(ctx, err)
 	}
 	last, err := lines.fill(res.Body)

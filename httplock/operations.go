@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -13,16 +12,8 @@ import (
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
-	body, err := marshal(wire.AcquireRequestOf(q))
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	// If it were sent twice here, the answer to the second request would be taken for the
-	// answer to both. If the first one arrived later, it would acquire a lock that the
-	// caller believes to be refused or has released.
-	m := message{method: http.MethodPost, path: wire.AcquirePath, body: body, accept: wire.JSON, once: true, of: q.HoldID}
 	var g wire.Grant
-	if _, err := s.exchange(ctx, s.calls, m, &g); err != nil {
+	if err := s.call(ctx, s.calls, message{path: wire.AcquirePath, of: q.HoldID}, wire.AcquireRequestOf(q), &g); err != nil {
 		var held *driver.HeldError
 		if errors.As(err, &held) && held.Resource != q.Resource {
 			return driver.Grant{}, s.unexpected("it is about another resource")
@@ -49,7 +40,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	}
 	results, qs := make([]driver.RenewResult, len(qs)), slices.Clone(qs)
 	fail := func(i int, err error) { results[i] = driver.RenewResult{Left: driver.Unknown, Err: err} }
-	b := batch[wire.RenewResult]{store: s, over: s.renewals, path: wire.RenewPath}
+	b := batch[wire.Renewal, wire.RenewResult]{store: s, over: s.renewals, path: wire.RenewPath}
 	b.take = func(i int, r wire.RenewResult, err error) {
 		switch {
 		case err != nil:
@@ -90,7 +81,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		return nil, err
 	}
 	results, qs := make([]driver.ReleaseResult, len(qs)), slices.Clone(qs)
-	b := batch[wire.ReleaseResult]{store: s, over: s.calls, path: wire.ReleasePath}
+	b := batch[wire.Release, wire.ReleaseResult]{store: s, over: s.calls, path: wire.ReleasePath}
 	b.take = func(i int, r wire.ReleaseResult, err error) { results[i] = s.released(qs[i], r, err) }
 	for i, q := range qs {
 		ref, err := q.HoldRef, error(nil)
@@ -104,7 +95,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		case q.HoldID.IsZero() && q.Place.IsZero(): // the hold does not exist
 		case q.Reason != "":
 			var r wire.ReleaseResult
-			err := s.post(ctx, s.calls, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), Reason: q.Reason}, &r)
+			err := s.call(ctx, s.calls, message{path: wire.ForceReleasePath}, wire.ForceRequest{Ref: wire.RefOfHold(ref), Reason: q.Reason}, &r)
 			results[i] = s.released(q, r, err)
 		default:
 			b.add(i, wire.ReleaseOf(q))
@@ -155,7 +146,7 @@ func (s *Store) named(ctx context.Context, ref driver.HoldRef) (driver.HoldRef, 
 // Sweep implements driver.Store.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
 	var a wire.SweepAnswer
-	if err := s.post(ctx, s.sweeps, wire.SweepPath, wire.SweepRequestOf(q), &a); err != nil {
+	if err := s.call(ctx, s.sweeps, message{path: wire.SweepPath}, wire.SweepRequestOf(q), &a); err != nil {
 		return driver.SweepResult{}, err
 	}
 	if a.Holds < 0 || a.Records < 0 {

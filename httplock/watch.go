@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -45,14 +44,14 @@ func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) 
 	f := &follower{}
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	f.silence = time.AfterFunc(wire.WatchSilence, func() { f.cancel(errSilent) })
-	m := message{method: http.MethodGet, path: wire.WatchPath, query: url.Values{"resource": {resource}}, accept: wire.Events}
+	m := message{path: wire.WatchPath, query: url.Values{"resource": {resource}}, accept: wire.Events}
 	// How soon a watch begins says nothing about the duration of other requests.
 	res, err := s.send(f.ctx, &lane{Transport: s.calls.Transport}, m, watchPatience) //nolint:bodyclose // f.end closes it
 	if err != nil {
 		return nil, f.end(err)
 	}
 	f.body = res.Body
-	if err := s.begins(res, wire.Events); err != nil {
+	if err := s.understand(res, m, nil); err != nil {
 		return nil, f.end(err)
 	}
 	f.events = newEvents(res.Body, func() { f.silence.Reset(wire.WatchSilence) })
