@@ -1,10 +1,12 @@
 package httplock
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"net/url"
 	"strconv"
@@ -14,9 +16,15 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
+// maxLine and maxList are the largest numbers of bytes in an entry of a list and in all of
+// them: the longest entry, with names of control characters, has some 40 KB.
+const (
+	maxLine = 256 << 10
+	maxList = 1 << 30
+)
+
 // List implements driver.Store. It reads the whole list before it yields the first hold,
-// so an incomplete list yields nothing but an error. The part of a list beyond 4 MiB is
-// kept in a temporary file.
+// so an incomplete list yields nothing but an error.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return listed(ctx, s, wire.HoldsPath, f, func(h wire.Hold) (driver.Status, bool) {
 		status := s.own.status(h)
@@ -36,74 +44,71 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 // valid.
 func listed[W, D any](ctx context.Context, s *Store, path string, f driver.Filter, of func(W) (D, bool)) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
-		var none D
-		lines := &spool{}
-		defer lines.close()
-		if err := s.fetch(ctx, path, f, lines); err != nil {
-			yield(none, err)
-			return
-		}
-		for line, err := range lines.all() {
-			if err == nil {
-				err = ctx.Err()
+		entries, err := fetch(ctx, s, path, f, of)
+		for _, entry := range entries {
+			if err = ctx.Err(); err != nil {
+				break
 			}
-			var entry D
-			if err == nil {
-				entry, err = decode(s, line, of)
-			}
-			if !yield(entry, err) || err != nil {
+			if !yield(entry, nil) {
 				return
 			}
 		}
+		if err != nil {
+			var none D
+			yield(none, err)
+		}
 	}
 }
 
-func decode[W, D any](s *Store, line []byte, of func(W) (D, bool)) (entry D, err error) {
-	var w W
-	if err := json.Unmarshal(line, &w); err != nil {
-		return entry, s.unexpected("an entry of a list: %v", err)
-	}
-	entry, ok := of(w)
-	if !ok {
-		var none D
-		return none, s.unexpected("an entry of a list that is not one")
-	}
-	return entry, nil
-}
-
-// fetch reads a list into lines. It returns nil only if the list is complete.
-func (s *Store) fetch(ctx context.Context, path string, f driver.Filter, lines *spool) error {
+func fetch[W, D any](ctx context.Context, s *Store, path string, f driver.Filter, of func(W) (D, bool)) ([]D, error) {
 	m := message{path: path, query: query(f), accept: wire.NDJSON}
 	res, err := s.send(ctx, s.calls, m, patience(ctx))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer res.Body.Close()
 	if err := s.understand(res, m, nil); err != nil {
-		return s.ended(ctx, err)
+		return nil, s.ended(ctx, err)
 	}
-	last, err := lines.fill(res.Body)
-	if err != nil {
-		return s.ended(ctx, fmt.Errorf("%s: the list was cut off: %v", s.target.name, err))
-	}
-	return s.complete(last, lines.count)
+	entries, err := readList(s, res.Body, of)
+	return entries, s.ended(ctx, err)
 }
 
-// complete reads the last line of a stream with count entries.
-func (s *Store) complete(last []byte, count int) error {
+// readList reads a stream. Without an error, it is complete.
+func readList[W, D any](s *Store, from io.Reader, of func(W) (D, bool)) (entries []D, err error) {
+	lines := bufio.NewScanner(io.LimitReader(from, maxList))
+	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	var last []byte
+	for lines.Scan() {
+		if len(last) > 0 {
+			var w W
+			if err := json.Unmarshal(last, &w); err != nil {
+				return nil, s.unexpected("an entry of a list: %v", err)
+			}
+			entry, ok := of(w)
+			if !ok {
+				return nil, s.unexpected("an entry of a list that is not one")
+			}
+			entries = append(entries, entry)
+		}
+		last = append(last[:0], lines.Bytes()...)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: the list was cut off: %v", s.target.name, err)
+	}
 	var end wire.End
 	d := json.NewDecoder(bytes.NewReader(last))
 	d.DisallowUnknownFields() // an entry is not an end
-	err := d.Decode(&end)
+	err = d.Decode(&end)
 	switch {
 	case err != nil || (end.End == nil) == (end.Error == nil):
-		return s.unexpected("the list has no end, so it was cut off after %d entries", count)
+		return nil, s.unexpected("the list has no end, so it was cut off after %d entries", len(entries))
 	case end.Error != nil:
-		return s.meaning(end.Error.Kind(), *end.Error, driver.HoldID{})
-	case end.End.Count != count:
-		return s.unexpected("the list has %d entries and says %d", count, end.End.Count)
+		return nil, s.meaning(end.Error.Kind(), *end.Error, driver.HoldID{})
+	case end.End.Count != len(entries):
+		return nil, s.unexpected("the list has %d entries and says %d", len(entries), end.End.Count)
 	}
-	return nil
+	return entries, nil
 }
 
 // query returns the filter for the API. Times of the store's clock are exact. Durations
