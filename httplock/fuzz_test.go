@@ -95,9 +95,9 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("event\n\nevent: \n\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		lines := 0
-		e := newEvents(bytes.NewReader(body), func() { lines++ })
+		from := newLines(bytes.NewReader(body), maxEventLine)
 		for n := 0; ; n++ {
-			name, err := e.next()
+			name, err := nextEvent(from, func() { lines++ })
 			if err != nil {
 				break
 			}

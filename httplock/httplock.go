@@ -63,11 +63,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/wake"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
@@ -98,9 +96,9 @@ type Store struct {
 	renewals *lane
 	sweeps   *lane // a new connection for each: a sweep may take minutes
 	log      *slog.Logger
-	watches  sync.Map // the keys are the open *wake.Streams
-	closed   atomic.Bool
 	own      ownHolds
+	open     context.Context // ends with Close, and with it all watches
+	close    context.CancelFunc
 
 	storeID atomic.Pointer[string]        // in the first answer
 	traits  atomic.Pointer[driver.Traits] // from the first Init
@@ -132,8 +130,8 @@ func open(u *url.URL, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{target: t, log: o.Logger}
-	s.log = cmp.Or(s.log, slog.New(slog.DiscardHandler))
+	s := &Store{target: t, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
+	s.open, s.close = context.WithCancel(context.Background())
 	if o.Token != "" && t.tokenFile != "" {
 		return nil, fail("there is a token in Options.Token and another one in token_file: give one of them")
 	}
@@ -189,11 +187,7 @@ func known[T comparable](said, weakest T, others ...T) T {
 
 // Close ends the watches and closes idle connections.
 func (s *Store) Close() error {
-	s.closed.Store(true)
-	s.watches.Range(func(w, _ any) bool {
-		w.(*wake.Stream).Close()
-		return true
-	})
+	s.close()
 	s.calls.CloseIdleConnections()
 	s.renewals.CloseIdleConnections()
 	return nil

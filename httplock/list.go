@@ -76,8 +76,7 @@ func fetch[W, D any](ctx context.Context, s *Store, path string, f driver.Filter
 
 // readList reads a stream. Without an error, it is complete.
 func readList[W, D any](s *Store, from io.Reader, of func(W) (D, bool)) (entries []D, err error) {
-	lines := bufio.NewScanner(io.LimitReader(from, maxList))
-	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	lines := newLines(io.LimitReader(from, maxList), maxLine)
 	var last []byte
 	for lines.Scan() {
 		if len(last) > 0 {
@@ -111,33 +110,39 @@ func readList[W, D any](s *Store, from io.Reader, of func(W) (D, bool)) (entries
 	return entries, nil
 }
 
+// newLines returns a scanner of lines of up to longest bytes.
+func newLines(from io.Reader, longest int) *bufio.Scanner {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, longest)
+	return lines
+}
+
 // query returns the filter for the API. Times of the store's clock are exact. Durations
 // are whole milliseconds, rounded so that a little more may be chosen.
 func query(f driver.Filter) url.Values {
+	moment := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	left := func(d time.Duration, of func(time.Duration) wire.Millis) string {
+		if d <= 0 {
+			return ""
+		}
+		// Every hold with more time left than the longest TTL has no end.
+		return strconv.FormatInt(int64(of(min(d, driver.MaxTTL+time.Millisecond))), 10)
+	}
 	q := url.Values{}
-	set := func(name, value string) {
+	for name, value := range map[string]string{
+		"resource": f.Resource, "lockId": f.LockID, "owner": f.Owner,
+		"createdBefore": moment(f.CreatedBefore), "createdAfter": moment(f.CreatedAfter),
+		"ttlBelowMs": left(f.LeftBelow, wire.MillisUp), "ttlAtLeastMs": left(f.LeftAtLeast, wire.MillisOf),
+	} {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
-	moment := func(name string, t time.Time) {
-		if !t.IsZero() {
-			q.Set(name, t.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	left := func(name string, d time.Duration, of func(time.Duration) wire.Millis) {
-		if d > 0 {
-			// Every hold with more time left than the longest TTL has no end.
-			q.Set(name, strconv.FormatInt(int64(of(min(d, driver.MaxTTL+time.Millisecond))), 10))
-		}
-	}
-	set("resource", f.Resource)
-	set("lockId", f.LockID)
-	set("owner", f.Owner)
-	moment("createdBefore", f.CreatedBefore)
-	moment("createdAfter", f.CreatedAfter)
-	left("ttlBelowMs", f.LeftBelow, wire.MillisUp)
-	left("ttlAtLeastMs", f.LeftAtLeast, wire.MillisOf)
 	if f.Expired {
 		q.Set("expired", "true")
 	}
