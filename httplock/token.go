@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -25,34 +26,35 @@ const (
 
 // token is the caller's secret.
 type token struct {
-	file string // "": the token is constant
-
+	file    string     // "": the token is constant
 	reading sync.Mutex // held while the file is read, which may take long
+	last    atomic.Pointer[reading]
+}
 
-	mu      sync.Mutex
+// reading is what was read last.
+type reading struct {
 	value   string // "": no token is sent
-	read    time.Time
+	at      time.Time
 	changed time.Time
 }
 
 // newToken returns the token in the file, or without a file the value.
 func newToken(value, file string) (*token, error) {
-	t := &token{value: strings.TrimSpace(value), file: file}
+	t := &token{file: file}
+	t.last.Store(&reading{value: strings.TrimSpace(value)})
 	if file == "" {
-		return t, checkToken(t.value)
+		return t, checkToken(t.last.Load().value)
 	}
 	return t, t.readFile()
 }
 
 // get returns the present token, or "".
 func (t *token) get() string {
-	if value, old := t.present(); !old || !t.reading.TryLock() {
-		return value
+	if t.file != "" && time.Since(t.last.Load().at) >= rereadAfter && t.reading.TryLock() {
+		_ = t.readFile()
+		t.reading.Unlock()
 	}
-	defer t.reading.Unlock()
-	_ = t.readFile()
-	value, _ := t.present()
-	return value
+	return t.last.Load().value
 }
 
 // propagating reports whether the token in the file was changed so recently that the server
@@ -66,42 +68,31 @@ func (t *token) propagating() bool {
 	}
 	defer t.reading.Unlock()
 	_ = t.readFile()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return time.Since(t.changed) < propagation
+	return time.Since(t.last.Load().changed) < propagation
 }
 
-// present returns the token, and whether the file must be read again.
-func (t *token) present() (value string, old bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.value, t.file != "" && time.Since(t.read) >= rereadAfter
-}
-
+// readFile reads the file. Without a token in it, the last one stays.
 func (t *token) readFile() error {
 	text, written, err := readToken(t.file)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.read = time.Now()
-	if err != nil {
+	last := *t.last.Load()
+	last.at = time.Now()
+	defer func() { t.last.Store(&last) }()
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w: token file: %w", driver.ErrUnusable, err)
-	}
-	if text == "" {
+	case text == "":
 		return fmt.Errorf("%w: token file %s is empty", driver.ErrUnusable, t.file)
 	}
 	if err := checkToken(text); err != nil {
 		return err
 	}
 	switch {
-	case t.changed.IsZero():
-		t.changed = written
-		if written.After(t.read) { // by another clock, such as that of a file server
-			t.changed = t.read
-		}
-	case t.value != text:
-		t.changed = t.read
+	case last.changed.IsZero() && written.Before(last.at): // or else it is by another clock, such as that of a file server
+		last.changed = written
+	case last.value != text || last.changed.IsZero():
+		last.changed = last.at
 	}
-	t.value = text
+	last.value = text
 	return nil
 }
 

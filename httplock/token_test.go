@@ -18,6 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
+// age moves the times of the last reading into the past.
+func (t *token) age(read, changed time.Duration) {
+	last := *t.last.Load()
+	last.at, last.changed = last.at.Add(-read), last.changed.Add(-changed)
+	t.last.Store(&last)
+}
+
 func TestTokenFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(text string) {
@@ -32,7 +39,7 @@ func TestTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := func() string {
-		token.read = token.read.Add(-rereadAfter)
+		token.age(rereadAfter, 0)
 		return token.get()
 	}
 	if got := token.get(); got != "first" {
@@ -133,13 +140,13 @@ func TestTokenIsReplaced(t *testing.T) {
 	known("the store has read its file because it was refused")
 
 	write("newer")
-	s.token.read = s.token.read.Add(-rereadAfter)
+	s.token.age(rereadAfter, 0)
 	unknown("the store has read its file, and the server has not")
 	k.knows("newer")
 	known("the server has read its file")
 
 	k.knows("another")
-	s.token.changed = s.token.changed.Add(-propagation)
+	s.token.age(0, propagation)
 	unusable("a while after the change")
 
 	write("recent")
@@ -164,9 +171,7 @@ func TestClientWhileTokenIsReplaced(t *testing.T) {
 		if serverFirst { // the store has not looked at its file yet
 			k.knows("new")
 		} else {
-			s.token.mu.Lock()
-			s.token.read = s.token.read.Add(-rereadAfter)
-			s.token.mu.Unlock()
+			s.token.age(rereadAfter, 0)
 		}
 		done, before := make(chan error, 1), k.served.Load()
 		go func() { done <- c.Do(t.Context(), "r", nil, nothing) }()

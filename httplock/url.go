@@ -130,20 +130,14 @@ func (t *target) read(values url.Values) error {
 }
 
 func (t *target) set(name, value string) error {
-	switch name {
-	case "token_file":
-		t.tokenFile = value
-	case "ca":
-		t.ca = value
-	case "cert":
-		t.cert = value
-	case "key":
-		t.key = value
-	case "token":
+	if name == "token" {
 		return fmt.Errorf("others can see a token in a URL: put it in a file, ?token_file=FILE, or in %s", tokenVariable)
-	default:
+	}
+	to := map[string]*string{"token_file": &t.tokenFile, "ca": &t.ca, "cert": &t.cert, "key": &t.key}[name]
+	if to == nil {
 		return fmt.Errorf("unknown parameter %s: there are token_file, ca, cert and key", quote.Short(name))
 	}
+	*to = value
 	return nil
 }
 
