@@ -426,7 +426,7 @@ func TestAnotherStore(t *testing.T) {
 
 // Promises of a newer server in words that this version does not know do not count.
 func TestNewerTraits(t *testing.T) {
-	s := answering(t, ours(wire.Traits{Name: "n", Reach: "galaxy", Fencing: "stricter", Failover: "never", Queue: true}))
+	s := answering(t, ours(wire.TraitsOf(driver.Traits{Name: "n", Reach: "galaxy", Fencing: "stricter", Failover: "never", Queue: true})))
 	before := s.Traits()
 	if err := s.Init(t.Context()); err != nil {
 		t.Fatal(err)

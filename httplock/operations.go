@@ -152,5 +152,5 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepR
 	if a.Holds < 0 || a.Records < 0 {
 		return driver.SweepResult{}, s.unexpected("a negative sweep count")
 	}
-	return driver.SweepResult{Holds: a.Holds, Records: a.Records, More: a.More}, nil
+	return driver.SweepResult(a), nil
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 
@@ -64,19 +65,13 @@ func AcquireRequestOf(q driver.AcquireRequest) AcquireRequest {
 
 // Driver returns the request for the store, with defaults for missing members.
 func (r AcquireRequest) Driver() driver.AcquireRequest {
-	q := driver.AcquireRequest{
-		Resource: r.Resource, HoldID: r.HoldID, LockID: r.LockID, Mode: r.Mode, Limit: r.Limit,
-		TTL: r.TTLMs.Duration(), TakeoverDelay: r.TakeoverDelayMs.Duration(),
+	ref := Ref{LockID: r.LockID, HoldID: r.HoldID}.Driver()
+	return driver.AcquireRequest{
+		Resource: r.Resource, HoldID: r.HoldID, LockID: ref.LockID, Mode: r.Mode, Limit: r.Limit,
+		TTL: cmp.Or(r.TTLMs, DefaultTTLMs).Duration(), TakeoverDelay: r.TakeoverDelayMs.Duration(),
 		Details: driver.Details{Owner: r.Owner, Host: r.Host, Comment: r.Comment},
 		Place:   r.PlaceID, Fair: r.Fair,
 	}
-	if r.TTLMs == 0 {
-		q.TTL = DefaultTTLMs.Duration()
-	}
-	if q.LockID == "" && !q.HoldID.IsZero() {
-		q.LockID = LockIDOf(q.HoldID)
-	}
-	return q
 }
 
 // Grant is the answer to a granted acquire.

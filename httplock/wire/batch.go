@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/holdfast-go/holdfast/driver"
+import (
+	"cmp"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
 
 // Ref names one hold in a batch.
 type Ref struct {
@@ -11,17 +15,14 @@ type Ref struct {
 }
 
 // RefOfHold returns the Ref of a hold.
-func RefOfHold(h driver.HoldRef) Ref {
-	return Ref{Resource: h.Resource, LockID: h.LockID, HoldID: h.HoldID, Token: h.Token}
-}
+func RefOfHold(h driver.HoldRef) Ref { return Ref(h) }
 
 // Driver returns the ref for the store.
 func (r Ref) Driver() driver.HoldRef {
-	h := driver.HoldRef{Resource: r.Resource, LockID: r.LockID, HoldID: r.HoldID, Token: r.Token}
-	if h.LockID == "" && !h.HoldID.IsZero() {
-		h.LockID = LockIDOf(h.HoldID)
+	if r.LockID == "" && !r.HoldID.IsZero() {
+		r.LockID = LockIDOf(r.HoldID)
 	}
-	return h
+	return driver.HoldRef(r)
 }
 
 // RenewRequest is the body of POST /v1/renew.
@@ -42,11 +43,7 @@ func RenewalOf(q driver.RenewRequest) Renewal {
 
 // Driver returns the request for the store.
 func (r Renewal) Driver() driver.RenewRequest {
-	q := driver.RenewRequest{HoldRef: r.Ref.Driver(), TTL: r.TTLMs.Duration()}
-	if r.TTLMs == 0 {
-		q.TTL = DefaultTTLMs.Duration()
-	}
-	return q
+	return driver.RenewRequest{HoldRef: r.Ref.Driver(), TTL: cmp.Or(r.TTLMs, DefaultTTLMs).Duration()}
 }
 
 // ReleaseRequest is the body of POST /v1/release.

@@ -150,39 +150,34 @@ func (r Refusal) HeldError() *driver.HeldError {
 	return e
 }
 
-// named maps the errors of package driver to their form on the wire.
+// named has the names of the errors of package driver.
 var named = []struct {
-	err     error
-	kind    Kind
-	outcome Outcome
+	err  error
+	name string
 }{
-	{driver.ErrHeld, KindHeld, ""},
-	{driver.ErrLost, "", Lost},
-	{driver.ErrInvalid, KindInvalid, Invalid},
-	{driver.ErrDamaged, KindDamaged, Damaged},
-	{driver.ErrUnusable, KindUnusable, Unusable},
-	{driver.ErrUnsupported, KindUnsupported, Unsupported},
+	{driver.ErrHeld, "held"}, // only of requests
+	{driver.ErrLost, "lost"}, // only of items
+	{driver.ErrInvalid, "invalid"},
+	{driver.ErrDamaged, "damaged"},
+	{driver.ErrUnusable, "unusable"},
+	{driver.ErrUnsupported, "unsupported"},
+}
+
+// nameOf returns the name of the error, unless that is the one excluded.
+func nameOf(err error, excluded string) string {
+	for _, n := range named {
+		if n.name != excluded && errors.Is(err, n.err) {
+			return n.name
+		}
+	}
+	return "unknown"
 }
 
 // KindOf returns the kind of a store's error. Errors without a name are KindUnknown.
-func KindOf(err error) Kind {
-	for _, n := range named {
-		if n.kind != "" && errors.Is(err, n.err) {
-			return n.kind
-		}
-	}
-	return KindUnknown
-}
+func KindOf(err error) Kind { return Kind(nameOf(err, "lost")) }
 
 // OutcomeOf returns the outcome of an item with this error.
-func OutcomeOf(err error) Outcome {
-	for _, n := range named {
-		if n.outcome != "" && errors.Is(err, n.err) {
-			return n.outcome
-		}
-	}
-	return Unknown
-}
+func OutcomeOf(err error) Outcome { return Outcome(nameOf(err, "held")) }
 
 // ErrDenied means that the caller lacks a right. Errors that wrap it are
 // driver.ErrUnusable, too, because somebody has to grant the right.
@@ -206,7 +201,7 @@ func (o Outcome) err(detail string) error {
 		return denied{unusable(detail)}
 	}
 	for _, n := range named {
-		if o != "" && o == n.outcome {
+		if n.name == string(o) && n.name != "held" {
 			return fmt.Errorf("%w: the server says: %s", n.err, detail)
 		}
 	}
