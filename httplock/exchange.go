@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -87,23 +88,22 @@ func (s *Store) ended(ctx context.Context, err error) error {
 	return err
 }
 
+// refusesCertificate matches the alerts of TLS about a certificate or its absence. Their
+// type is not exported.
+var refusesCertificate = regexp.MustCompile(`^tls: (.* certificate( authority)?|certificate required|access denied)$`)
+
 // explain returns the error of a request that got no answer. If the server's certificate
-// is wrong, nothing was sent, and somebody has to fix it.
-//
-// The same is true if the server refuses the certificate of this caller: then it does not
-// read requests.
+// is wrong, nothing was sent, and somebody has to fix it. The same is true if the server
+// refuses the certificate of this caller: then it does not read requests.
 func (s *Store) explain(err error) error {
 	var advice string
-	var name x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	switch untrusted := (*tls.CertificateVerificationError)(nil); {
-	case errors.As(err, &name):
-		advice = "the server's certificate is for other names than that in the URL"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		advice = "the server's certificate has expired or is not valid yet, or this machine's clock is wrong"
-	case errors.As(err, &untrusted):
+	var remote *net.OpError
+	switch invalid := (*tls.CertificateVerificationError)(nil); {
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		advice = "this machine does not trust the server's certificate; ?ca=FILE names those that may issue it"
-	case !refusesCertificate(err):
+	case errors.As(err, &invalid):
+		advice = "the server's certificate does not fit the URL or this machine's clock"
+	case !errors.As(err, &remote) || remote.Op != "remote error" || !refusesCertificate.MatchString(remote.Err.Error()):
 		return fmt.Errorf("%s: %w", s.target.name, err)
 	case s.target.cert == "":
 		advice = "the server wants a certificate of its callers; ?cert=FILE&key=FILE names one"
@@ -111,21 +111,6 @@ func (s *Store) explain(err error) error {
 		advice = fmt.Sprintf("the server does not accept the certificate in %s: it may have expired, or come from an authority that the server does not know", s.target.cert)
 	}
 	return fmt.Errorf("%w: %s: %s: %w", driver.ErrUnusable, s.target.name, advice, err)
-}
-
-// refusesCertificate reports whether the server closed the connection because of this
-// caller's certificate, or because it has none.
-func refusesCertificate(err error) bool {
-	var remote *net.OpError
-	if !errors.As(err, &remote) || remote.Op != "remote error" {
-		return false
-	}
-	switch remote.Err.Error() { // the type of these alerts is not exported
-	case "tls: bad certificate", "tls: unsupported certificate", "tls: revoked certificate", "tls: expired certificate", "tls: unknown certificate",
-		"tls: unknown certificate authority", "tls: access denied", "tls: certificate required":
-		return true
-	}
-	return false
 }
 
 func (s *Store) request(ctx context.Context, m message) (*http.Request, error) {

@@ -30,15 +30,11 @@ const (
 // if given.
 func (t *target) transport(given *http.Transport) (*http.Transport, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
-	transport, ours := given, given == nil
-	if ours {
-		transport, _ = http.DefaultTransport.(*http.Transport)
-		if transport == nil {
-			transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 2 * dialTimeout, IdleConnTimeout: 90 * time.Second}
-		}
-	}
-	transport = transport.Clone()
-	if ours {
+	ours, _ := http.DefaultTransport.(*http.Transport)
+	transport := cmp.Or(given, ours, &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 2 * dialTimeout, IdleConnTimeout: 90 * time.Second,
+	}).Clone()
+	if given == nil {
 		transport.DialContext = dialer.DialContext
 	}
 	transport.Protocols = new(http.Protocols)

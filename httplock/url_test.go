@@ -192,7 +192,7 @@ func TestHTTPS(t *testing.T) {
 		t.Errorf("http to a port for https: %v", err)
 	}
 	err = dial(t, server.URL+"?ca="+ca+"&cert="+cert+"&key="+key, nil).Init(t.Context())
-	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "for other names") || strings.Contains(err.Error(), "?ca=FILE") {
+	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "does not fit the URL") || strings.Contains(err.Error(), "?ca=FILE") {
 		t.Errorf("by another name: %v", err)
 	}
 }

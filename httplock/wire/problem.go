@@ -103,13 +103,8 @@ func HeldRefusal(e *driver.HeldError) Refusal {
 	r := NewRefusal(KindHeld, e.Error())
 	r.RetryAfterMs = known(e.RetryAfter, MillisUp)
 	r.Held = &Held{
-		Resource: e.Resource, Holders: []Hold{}, Waiters: e.Waiters, Ahead: []Waiter{}, BySelf: e.BySelf, LimitDiffers: e.LimitDiffers,
-	}
-	for _, s := range e.Holders[:min(len(e.Holders), maxHolders)] {
-		r.Holders = append(r.Holders, HoldOf(s))
-	}
-	for _, p := range e.Ahead {
-		r.Ahead = append(r.Ahead, WaiterOf(p))
+		Resource: e.Resource, Waiters: e.Waiters, BySelf: e.BySelf, LimitDiffers: e.LimitDiffers,
+		Holders: each([]Hold{}, e.Holders[:min(len(e.Holders), maxHolders)], HoldOf), Ahead: each([]Waiter{}, e.Ahead, WaiterOf),
 	}
 	if e.Position != driver.NoPlace {
 		first := e.Position + 1
@@ -137,17 +132,20 @@ func (r Refusal) HeldError() *driver.HeldError {
 	e := &driver.HeldError{
 		Resource: r.Resource, Position: driver.NoPlace, Waiters: r.Waiters, RetryAfter: left(r.RetryAfterMs),
 		BySelf: r.BySelf, LimitDiffers: r.LimitDiffers,
-	}
-	for _, h := range r.Holders {
-		e.Holders = append(e.Holders, h.Driver())
-	}
-	for _, w := range r.Ahead {
-		e.Ahead = append(e.Ahead, w.Driver())
+		Holders: each(nil, r.Holders, Hold.Driver), Ahead: each(nil, r.Ahead, Waiter.Driver),
 	}
 	if r.Position != nil {
 		e.Position = *r.Position - 1
 	}
 	return e
+}
+
+// each appends what of returns for each item.
+func each[A, B any](to []B, items []A, of func(A) B) []B {
+	for _, item := range items {
+		to = append(to, of(item))
+	}
+	return to
 }
 
 // named has the names of the errors of package driver.
