@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -58,11 +59,11 @@ func (s *Store) understand(res *http.Response, m message, v any) error {
 func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error {
 	switch kind {
 	case wire.KindHeld:
-		held := r.HeldError()
-		if held == nil || !soundRefusal(r.Held, held) {
+		var held *driver.HeldError
+		switch {
+		case !errors.As(r.Err(), &held) || !soundRefusal(r.Held, held):
 			return s.unexpected("a refusal without its reason")
-		}
-		if of.IsZero() || r.HoldID != of {
+		case of.IsZero() || r.HoldID != of:
 			return s.unexpected("it refuses another request")
 		}
 		for i, h := range r.Holders {
@@ -84,7 +85,7 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 		return fmt.Errorf("%w: %s: the server does not know who asks: %s (%s)", driver.ErrUnusable, s.target.name, r.Detail, advice)
 	case wire.KindNotFound, wire.KindMethod:
 		err := fmt.Errorf("%w: %s: the server does not have version 1 of the API: %s", driver.ErrUnusable, s.target.name, r.Detail)
-		if path := s.target.base.Path; path != "" && !strings.Contains(path, "@") { // the path may follow a password
+		if path := s.target.base.Path; strings.Trim(path, "/") != "" && !strings.Contains(path, "@") { // the path may follow a password
 			return fmt.Errorf("%w; its URL has the path %q: leave that out, unless a proxy has the API there", err, path)
 		}
 		return err

@@ -43,15 +43,6 @@ type lane struct {
 	slow atomic.Pointer[time.Time] // until when the server counts as slow; nil: it does not
 }
 
-// reuseTimeout returns limit, or twice that if the server counts as slow: sending
-// everything twice would make the server slower, and holds would be lost because of it.
-func (l *lane) reuseTimeout(limit time.Duration) time.Duration {
-	if until := l.slow.Load(); until != nil && time.Now().Before(*until) {
-		return 2 * limit
-	}
-	return limit
-}
-
 // recordDuration records the duration of a request with an answer, or of one that got
 // none on a new connection.
 func (l *lane) recordDuration(d, limit time.Duration, err error) {
@@ -73,12 +64,16 @@ func (l *lane) recordDuration(d, limit time.Duration, err error) {
 //
 // If the new connection is no faster, the old one was not the cause: the server is slow.
 // Then reused connections have twice as long for a minute, or until an answer arrives in
-// time.
+// time: sending everything twice would make the server slower, and holds would be lost
+// because of it.
 //
 // With once, send does not repeat the request. The caller may, and gets a new connection.
 func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
-	began := time.Now()
-	res, reused, err := l.try(ctx, l.reuseTimeout(limit), build)
+	began, reuse := time.Now(), limit
+	if until := l.slow.Load(); until != nil && began.Before(*until) {
+		reuse = 2 * limit
+	}
+	res, reused, err := l.try(ctx, reuse, build)
 	if err == nil || !reused {
 		l.recordDuration(time.Since(began), limit, err)
 		return res, err

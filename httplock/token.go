@@ -3,7 +3,6 @@ package httplock
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync"
@@ -73,8 +72,8 @@ func (t *token) propagating() bool {
 
 // readFile reads the file. Without a token in it, the last one stays.
 func (t *token) readFile() error {
-	text, written, err := readToken(t.file)
-	last := *t.last.Load()
+	all, err := os.ReadFile(t.file)
+	text, last := strings.TrimSpace(string(all)), *t.last.Load()
 	last.at = time.Now()
 	defer func() { t.last.Store(&last) }()
 	switch {
@@ -86,29 +85,15 @@ func (t *token) readFile() error {
 	if err := checkToken(text); err != nil {
 		return err
 	}
+	info, err := os.Stat(t.file)
 	switch {
-	case last.changed.IsZero() && written.Before(last.at): // or else it is by another clock, such as that of a file server
-		last.changed = written
-	case last.value != text || last.changed.IsZero():
+	case last.changed.IsZero() && err == nil && info.ModTime().Before(last.at): // else by another clock, such as that of a file server
+		last.changed = info.ModTime()
+	case last.changed.IsZero() || last.value != text:
 		last.changed = last.at
 	}
 	last.value = text
 	return nil
-}
-
-// readToken returns the token in the file, and when the file was written.
-func readToken(file string) (text string, written time.Time, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	all, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-	return strings.TrimSpace(string(all)), info.ModTime(), err
 }
 
 var errToken = errors.New("the server's token is not one line of printable characters without spaces: use the output of holdfast token")

@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -79,7 +80,7 @@ func (t *target) setSocket(u *url.URL) error {
 	t.name = "unix:" + u.Path
 	t.socket = u.Path
 	// The server identifies the caller by the user at the other end of the socket.
-	t.base = url.URL{Scheme: "http", Host: "localhost"}
+	t.base = url.URL{Scheme: "http", Host: "localhost", Path: "/"}
 	return nil
 }
 
@@ -100,10 +101,7 @@ func (t *target) setHost(u *url.URL) error {
 		return fail("http is for 127.0.0.1, [::1] and localhost: on a network, others would read the token and could answer: write https://")
 	}
 	t.name = u.Scheme + "://" + u.Host
-	t.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}
-	if u.RawPath != "" {
-		t.base.RawPath = strings.TrimRight(u.RawPath, "/")
-	}
+	t.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: cmp.Or(u.Path, "/"), RawPath: u.RawPath}
 	return nil
 }
 
@@ -143,13 +141,9 @@ func (t *target) set(name, value string) error {
 
 // at returns the URL of a path of the API.
 func (t *target) at(path string, query url.Values) *url.URL {
-	u := t.base
-	u.Path += path
-	if u.RawPath != "" {
-		u.RawPath += path
-	}
+	u := t.base.JoinPath(path)
 	u.RawQuery = query.Encode()
-	return &u
+	return u
 }
 
 // reach returns how far apart callers of the server may be: anywhere with https or a

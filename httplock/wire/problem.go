@@ -124,22 +124,6 @@ func (r Refusal) Kind() Kind {
 	return kind
 }
 
-// HeldError returns the error in a refusal of KindHeld, or nil if the refusal lacks it.
-func (r Refusal) HeldError() *driver.HeldError {
-	if r.Held == nil || r.Resource == "" {
-		return nil
-	}
-	e := &driver.HeldError{
-		Resource: r.Resource, Position: driver.NoPlace, Waiters: r.Waiters, RetryAfter: left(r.RetryAfterMs),
-		BySelf: r.BySelf, LimitDiffers: r.LimitDiffers,
-		Holders: each(nil, r.Holders, Hold.Driver), Ahead: each(nil, r.Ahead, Waiter.Driver),
-	}
-	if r.Position != nil {
-		e.Position = *r.Position - 1
-	}
-	return e
-}
-
 // each appends what of returns for each item.
 func each[A, B any](to []B, items []A, of func(A) B) []B {
 	for _, item := range items {
@@ -212,8 +196,8 @@ func (o Outcome) err(detail string) error {
 func (r Refusal) Err() error {
 	switch kind := r.Kind(); kind {
 	case KindHeld:
-		if e := r.HeldError(); e != nil {
-			return e
+		if r.Held != nil && r.Resource != "" {
+			return r.heldError()
 		}
 	case KindTooLarge, KindMediaType:
 		return Invalid.err(r.Detail)
@@ -223,4 +207,16 @@ func (r Refusal) Err() error {
 		return Outcome(kind).err(r.Detail)
 	}
 	return fmt.Errorf("the server answered %d: %s", r.Status, r.Detail)
+}
+
+func (r Refusal) heldError() *driver.HeldError {
+	e := &driver.HeldError{
+		Resource: r.Resource, Position: driver.NoPlace, Waiters: r.Waiters, RetryAfter: left(r.RetryAfterMs),
+		BySelf: r.BySelf, LimitDiffers: r.LimitDiffers,
+		Holders: each(nil, r.Holders, Hold.Driver), Ahead: each(nil, r.Ahead, Waiter.Driver),
+	}
+	if r.Position != nil {
+		e.Position = *r.Position - 1
+	}
+	return e
 }
