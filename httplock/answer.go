@@ -56,14 +56,14 @@ func (s *Store) understand(res *http.Response, m message, v any) error {
 }
 
 // meaning returns the error of a refusal by the server. of is message.of.
-func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error {
+func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldRef) error {
 	switch kind {
 	case wire.KindHeld:
 		var held *driver.HeldError
 		switch {
 		case !errors.As(r.Err(), &held) || !soundRefusal(r.Held, held):
 			return s.unexpected("a refusal without its reason")
-		case of.IsZero() || r.HoldID != of:
+		case of.HoldID.IsZero() || r.HoldID != of.HoldID || r.Resource != of.Resource:
 			return s.unexpected("it refuses another request")
 		}
 		for i, h := range r.Holders {

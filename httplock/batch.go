@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -56,15 +57,7 @@ func (b *batch[Q, R]) send(ctx context.Context, all int) error {
 		}
 		known = known || requests+len(parts) > 1 && (err == nil || wire.KindOf(err) != wire.KindUnknown)
 		for i, number := range b.numbers[p.from:p.to] {
-			var r R
-			switch {
-			case err != nil:
-				b.take(number, r, err)
-			case i < len(results):
-				b.take(number, results[i], nil)
-			default:
-				b.take(number, r, b.store.unexpected("%d results for %d requests", len(results), p.to-p.from))
-			}
+			b.take(number, results[i], err)
 		}
 	}
 	if known {
@@ -89,7 +82,8 @@ func (b *batch[Q, R]) split(from, to, most int) []part {
 	return append(b.split(from, middle, most), b.split(middle, to, most)...)
 }
 
-// exchange sends one of several requests. It shares the time of ctx among them.
+// exchange sends one of several requests, and returns a result for each of its items. It
+// shares the time of ctx among the requests.
 func (b *batch[Q, R]) exchange(ctx context.Context, p part, requests int) (results []R, status int, err error) {
 	if deadline, ok := ctx.Deadline(); ok && requests > 1 {
 		var cancel context.CancelFunc
@@ -100,8 +94,9 @@ func (b *batch[Q, R]) exchange(ctx context.Context, p part, requests int) (resul
 		Results []R `json:"results"`
 	}
 	status, err = b.store.exchange(ctx, b.over, message{path: b.path, body: p.body}, &answer)
-	if err == nil && len(answer.Results) > p.to-p.from {
-		err = b.store.unexpected("%d results for %d requests", len(answer.Results), p.to-p.from)
+	if n := len(answer.Results); n != p.to-p.from {
+		answer.Results = make([]R, p.to-p.from)
+		err = cmp.Or(err, b.store.unexpected("%d results for %d requests", n, p.to-p.from))
 	}
 	return answer.Results, status, err
 }

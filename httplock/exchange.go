@@ -28,9 +28,9 @@ type message struct {
 	query  url.Values
 	body   []byte // of a POST; nil for a GET
 	accept string // default: wire.JSON
-	// of is the hold ID of an acquire. Only an acquire can be refused as held, and the
-	// refusal repeats the ID.
-	of driver.HoldID
+	// of is the hold of an acquire. Only an acquire can be refused as held, and the refusal
+	// repeats the resource and the ID.
+	of driver.HoldRef
 }
 
 // call sends a request with the body, if that is not nil, and reads the answer into answer.

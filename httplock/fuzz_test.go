@@ -47,7 +47,7 @@ func FuzzAnswer(f *testing.F) {
 		for _, v := range []any{
 			&wire.Grant{}, &struct{ Results []wire.RenewResult }{}, &struct{ Results []wire.ReleaseResult }{}, &wire.Traits{}, &wire.SweepAnswer{},
 		} {
-			err := s.understand(tr.answer(), message{of: request.HoldID}, v) //nolint:bodyclose // the body is in memory
+			err := s.understand(tr.answer(), message{of: ref}, v) //nolint:bodyclose // the body is in memory
 			if !isDefinite(err) {
 				continue
 			}

@@ -103,7 +103,7 @@ func readList[W, D any](s *Store, from io.Reader, of func(W) (D, bool)) (entries
 	case err != nil || (end.End == nil) == (end.Error == nil):
 		return nil, s.unexpected("the list has no end, so it was cut off after %d entries", len(entries))
 	case end.Error != nil:
-		return nil, s.meaning(end.Error.Kind(), *end.Error, driver.HoldID{})
+		return nil, s.meaning(end.Error.Kind(), *end.Error, driver.HoldRef{})
 	case end.End.Count != len(entries):
 		return nil, s.unexpected("the list has %d entries and says %d", len(entries), end.End.Count)
 	}

@@ -2,7 +2,6 @@ package httplock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,12 +11,9 @@ import (
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
 	var g wire.Grant
-	if err := s.call(ctx, s.calls, message{path: wire.AcquirePath, of: q.HoldID}, wire.AcquireRequestOf(q), &g); err != nil {
-		var held *driver.HeldError
-		if errors.As(err, &held) && held.Resource != q.Resource {
-			return driver.Grant{}, s.unexpected("it is about another resource")
-		}
+	if err := s.call(ctx, s.calls, message{path: wire.AcquirePath, of: ref}, wire.AcquireRequestOf(q), &g); err != nil {
 		return driver.Grant{}, err
 	}
 	grant := g.Driver()
@@ -28,7 +24,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	case noToken || g.Token > driver.MaxToken || !sound(grant.Left):
 		return driver.Grant{}, s.unexpected("a grant without a valid token or time")
 	}
-	s.own.add(driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token})
+	ref.Token = g.Token
+	s.own.add(ref)
 	return grant, nil
 }
 

@@ -21,17 +21,15 @@ const tokenVariable = "HOLDFAST_SERVER_TOKEN"
 func init() {
 	for _, scheme := range []string{"https", "http", "unix"} {
 		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Store, error) {
-			if _, err := parse(u); err != nil {
-				return nil, err
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
 			o := Options{}
 			if !u.Query().Has("token_file") {
 				o.Token = os.Getenv(tokenVariable)
 			}
-			return open(u, o)
+			s, err := open(u, o)
+			if err := cmp.Or(err, ctx.Err()); err != nil {
+				return nil, err
+			}
+			return s, nil
 		})
 	}
 }
