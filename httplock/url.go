@@ -68,7 +68,16 @@ func parse(u *url.URL) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, t.read(values)
+	if err := storeurl.Each(values, t.set); err != nil {
+		return nil, fail("%v", err)
+	}
+	switch {
+	case t.base.Scheme != "https" && t.ca+t.cert+t.key != "":
+		return nil, fail("the parameters ca, cert and key are for https")
+	case (t.cert == "") != (t.key == ""):
+		return nil, fail("the parameters cert and key come together")
+	}
+	return t, nil
 }
 
 func (t *target) setSocket(u *url.URL) error {
@@ -111,20 +120,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// read sets the parameters.
-func (t *target) read(values url.Values) error {
-	if err := storeurl.Each(values, t.set); err != nil {
-		return fail("%v", err)
-	}
-	switch {
-	case t.base.Scheme != "https" && t.ca+t.cert+t.key != "":
-		return fail("the parameters ca, cert and key are for https")
-	case (t.cert == "") != (t.key == ""):
-		return fail("the parameters cert and key come together")
-	}
-	return nil
-}
-
+// set sets a parameter.
 func (t *target) set(name, value string) error {
 	if name == "token" {
 		return fmt.Errorf("others can see a token in a URL: put it in a file, ?token_file=FILE, or in %s", tokenVariable)
