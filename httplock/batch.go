@@ -74,7 +74,7 @@ type part struct {
 
 // split returns requests of at most the given number of bytes, or with one item.
 func (b *batch[Q, R]) split(from, to, most int) []part {
-	body, _ := marshal(map[string][]Q{"holds": b.items[from:to]}) // these types always have JSON
+	body, _ := marshal(wire.Batch[Q]{Holds: b.items[from:to]}) // these types always have JSON
 	if len(body) <= most || to-from == 1 {
 		return []part{{from, to, body}}
 	}
@@ -90,9 +90,7 @@ func (b *batch[Q, R]) exchange(ctx context.Context, p part, requests int) (resul
 		ctx, cancel = context.WithTimeout(ctx, max(time.Until(deadline)/time.Duration(requests), minShare))
 		defer cancel()
 	}
-	var answer struct {
-		Results []R `json:"results"`
-	}
+	var answer wire.BatchAnswer[R]
 	status, err = b.store.exchange(ctx, b.over, message{path: b.path, body: p.body}, &answer)
 	if n := len(answer.Results); n != p.to-p.from {
 		answer.Results = make([]R, p.to-p.from)

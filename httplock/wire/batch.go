@@ -25,10 +25,27 @@ func (r Ref) Driver() driver.HoldRef {
 	return driver.HoldRef(r)
 }
 
-// RenewRequest is the body of POST /v1/renew.
-type RenewRequest struct {
-	Holds []Renewal `json:"holds,omitzero" most:"1000"` // MaxBatch
+// Batch is the body of a request for several holds.
+type Batch[Item any] struct {
+	Holds []Item `json:"holds,omitzero" most:"1000"` // MaxBatch
 }
+
+// RenewRequest is the body of POST /v1/renew, and ReleaseRequest that of POST /v1/release.
+type (
+	RenewRequest   = Batch[Renewal]
+	ReleaseRequest = Batch[Release]
+)
+
+// BatchAnswer is the answer to a Batch: a result for each hold, in order.
+type BatchAnswer[Result any] struct {
+	Results []Result `json:"results"`
+}
+
+// RenewAnswer is the answer to a renewal, and ReleaseAnswer that to a release.
+type (
+	RenewAnswer   = BatchAnswer[RenewResult]
+	ReleaseAnswer = BatchAnswer[ReleaseResult]
+)
 
 // Renewal extends one hold. It needs a hold ID.
 type Renewal struct {
@@ -44,11 +61,6 @@ func RenewalOf(q driver.RenewRequest) Renewal {
 // Driver returns the request for the store.
 func (r Renewal) Driver() driver.RenewRequest {
 	return driver.RenewRequest{HoldRef: r.Ref.Driver(), TTL: cmp.Or(r.TTLMs, DefaultTTLMs).Duration()}
-}
-
-// ReleaseRequest is the body of POST /v1/release.
-type ReleaseRequest struct {
-	Holds []Release `json:"holds,omitzero" most:"1000"` // MaxBatch
 }
 
 // Release ends a hold, gives up a place in a queue, or does both. It needs at least one
@@ -99,11 +111,6 @@ const (
 	Unsupported Outcome = "unsupported"
 )
 
-// RenewAnswer is the answer to a renewal: a result for each hold, in order.
-type RenewAnswer struct {
-	Results []RenewResult `json:"results"`
-}
-
 // RenewResult is the outcome for one hold.
 type RenewResult struct {
 	// HoldID is the hold ID of the request. By it the caller knows to which item a result
@@ -132,11 +139,6 @@ func (r RenewResult) Driver() driver.RenewResult {
 		return driver.RenewResult{Left: driver.Unknown, Err: r.Outcome.err(r.Detail)}
 	}
 	return driver.RenewResult{Left: left(r.TTLMs), Waiters: r.Waiters}
-}
-
-// ReleaseAnswer is the answer to a release: a result for each hold, in order.
-type ReleaseAnswer struct {
-	Results []ReleaseResult `json:"results"`
 }
 
 // ReleaseResult is the outcome for one hold, and the answer to a forced release.

@@ -56,10 +56,7 @@ func (v Grant) LogValue() slog.Value { return slog.StringValue(shown(v)) }
 func (v Ref) LogValue() slog.Value { return slog.StringValue(shown(v)) }
 
 // LogValue implements slog.LogValuer. It has JSON without IDs.
-func (v RenewRequest) LogValue() slog.Value { return slog.StringValue(shown(v)) }
-
-// LogValue implements slog.LogValuer. It has JSON without IDs.
-func (v ReleaseRequest) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+func (v Batch[Item]) LogValue() slog.Value { return slog.StringValue(shown(v)) }
 
 // LogValue implements slog.LogValuer. It has JSON without IDs.
 func (v RenewResult) LogValue() slog.Value { return slog.StringValue(shown(v)) }
@@ -68,10 +65,7 @@ func (v RenewResult) LogValue() slog.Value { return slog.StringValue(shown(v)) }
 func (v ReleaseResult) LogValue() slog.Value { return slog.StringValue(shown(v)) }
 
 // LogValue implements slog.LogValuer. It has JSON without IDs.
-func (v RenewAnswer) LogValue() slog.Value { return slog.StringValue(shown(v)) }
-
-// LogValue implements slog.LogValuer. It has JSON without IDs.
-func (v ReleaseAnswer) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+func (v BatchAnswer[Result]) LogValue() slog.Value { return slog.StringValue(shown(v)) }
 
 // LogValue implements slog.LogValuer. It has JSON without IDs.
 func (v Hold) LogValue() slog.Value { return slog.StringValue(shown(v)) }
