@@ -36,21 +36,12 @@ type message struct {
 // call sends a request with the body, if that is not nil, and reads the answer into answer.
 func (s *Store) call(ctx context.Context, over *lane, m message, body, answer any) (err error) {
 	if body != nil {
-		if m.body, err = marshal(body); err != nil {
-			return err
+		if m.body, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 		}
 	}
 	_, err = s.exchange(ctx, over, m, answer)
 	return err
-}
-
-// marshal returns the JSON of a type of package wire.
-func marshal(v any) ([]byte, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
-	}
-	return text, nil
 }
 
 // exchange sends the message and reads the answer, which is complete unless there is an

@@ -30,9 +30,10 @@ type Batch[Item any] struct {
 	Holds []Item `json:"holds,omitzero" most:"1000"` // MaxBatch
 }
 
-// RenewRequest is the body of POST /v1/renew, and ReleaseRequest that of POST /v1/release.
 type (
-	RenewRequest   = Batch[Renewal]
+	// RenewRequest is the body of POST /v1/renew.
+	RenewRequest = Batch[Renewal]
+	// ReleaseRequest is the body of POST /v1/release.
 	ReleaseRequest = Batch[Release]
 )
 
@@ -41,9 +42,10 @@ type BatchAnswer[Result any] struct {
 	Results []Result `json:"results"`
 }
 
-// RenewAnswer is the answer to a renewal, and ReleaseAnswer that to a release.
 type (
-	RenewAnswer   = BatchAnswer[RenewResult]
+	// RenewAnswer is the answer to a renewal.
+	RenewAnswer = BatchAnswer[RenewResult]
+	// ReleaseAnswer is the answer to a release.
 	ReleaseAnswer = BatchAnswer[ReleaseResult]
 )
 
