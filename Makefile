@@ -88,6 +88,10 @@ stress: ## run the tests of STRESSED (root, stores, command) N (200) times under
 clients: ## test eslock with the official clients of Elasticsearch and OpenSearch
 	cd lab && go test -race -count=1 -timeout 30m -tags officialclients ./esclients
 
+.PHONY: test-js
+test-js: ## test clients/js with node, against a server that is built for it
+	cd clients/js && node --test tests/*.test.js
+
 alerts: ## test the alert rules of docs/observe with the engine of Prometheus
 	cd lab/observe && go test -race -count=1 -timeout 30m -tags promqltest ./rules
 
