@@ -62,25 +62,6 @@ until [ "$step" = end ]; do
 	read -r step <&3
 done
 `},
-	"node": {
-		tools: []string{"node"}, lock: "lock.mjs", use: "nightly.mjs", program: []string{"node"},
-		steps: `
-import { appendFileSync, readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { locked } from "./lock.mjs";
-const [name, file] = process.argv.slice(2);
-await locked("nightly", async ({ check }) => {
-  const step = () => { check(); appendFileSync("witness", name + "\n"); };
-  step();
-  for (let done = 0;; await sleep(20)) {
-    const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);
-    for (; done < lines.length; done++) {
-      if (lines[done] === "end") return;
-      step();
-    }
-  }
-});
-`},
 }
 
 // shortTTL replaces the page's TTL of 30 s with one for tests.
@@ -122,17 +103,20 @@ func onCallers(t *testing.T, test func(c *calling)) {
 			s.script(lang.lock, short)
 			s.script(lang.use, recipe(t, lang.use))
 			s.script("steps", lang.steps)
-			if lang.lock == "lock.mjs" {
-				s.script("steps.mjs", lang.steps)
-			}
 			s.command("nightly.sh")
-			c.server = s.start("holdfast", "serve", "--listen", "127.0.0.1:0", "--store", s.store)
-			s.until("ready", func() bool { return strings.Contains(c.server.printed(), "holdfast: ready\n") })
-			c.url = regexp.MustCompile(`listening on (\S+), `).FindStringSubmatch(c.server.printed())[1]
+			c.server, c.url = s.serve()
 			s.env = append(s.env, "HOLDFAST_URL="+c.url, "TMPDIR="+s.dir) // so that files of a killed caller are removed with the test
 			test(c)
 		})
 	}
+}
+
+// serve starts a server for the store of the stage.
+func (s *stage) serve() (server *run, url string) {
+	s.Helper()
+	server = s.start("holdfast", "serve", "--listen", "127.0.0.1:0", "--store", s.store)
+	s.until("ready", func() bool { return strings.Contains(server.printed(), "holdfast: ready\n") })
+	return server, regexp.MustCompile(`listening on (\S+), `).FindStringSubmatch(server.printed())[1]
 }
 
 // nightly starts ./nightly.sh as the page does.
@@ -151,11 +135,7 @@ type contender struct {
 func (c *calling) contend(name string) *contender {
 	c.Helper()
 	c.file(name, 0o644, "")
-	steps := c.path("steps")
-	if c.lock == "lock.mjs" {
-		steps += ".mjs"
-	}
-	return &contender{run: c.start(c.program[0], steps, name, c.path(name)), c: c, file: c.path(name)}
+	return &contender{run: c.start(c.program[0], c.path("steps"), name, c.path(name)), c: c, file: c.path(name)}
 }
 
 func (p *contender) step(line string) {
