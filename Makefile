@@ -47,7 +47,7 @@ help: ## print this list
 # The suite is built first and replaces the shell, so that a signal to make ends the tests.
 SUITE = go -C lab build -o ../.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly thorough part stress clients alerts fuzz programs scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
+.PHONY: test test-all test-nightly thorough part stress clients client-python alerts fuzz programs scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
 test: ## run all tests except the thorough ones, in minutes; FOLDERS selects folders, TESTFLAGS go to go test
 	@$(SUITE) test $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
@@ -91,6 +91,8 @@ clients: ## test eslock with the official clients of Elasticsearch and OpenSearc
 .PHONY: test-js
 test-js: ## test clients/js with node, against a server that is built for it
 	cd clients/js && node --test tests/*.test.js
+client-python: build ## test clients/python with a server; PYTHON (python3) runs them
+	cd clients/python && HOLDFAST_COMMAND='$(CURDIR)/bin/holdfast' $(or $(PYTHON),python3) -m unittest
 
 alerts: ## test the alert rules of docs/observe with the engine of Prometheus
 	cd lab/observe && go test -race -count=1 -timeout 30m -tags promqltest ./rules

@@ -31,22 +31,6 @@ type caller struct {
 }
 
 var callers = map[string]caller{
-	"python": {
-		tools: []string{"python3"}, lock: "lock.py", use: "nightly.py", program: []string{"python3"},
-		steps: `
-import sys, time
-from lock import Lock
-name, lines = sys.argv[1], open(sys.argv[2])
-with Lock("nightly") as lock:
-    step = "first\n"
-    while step != "end\n":
-        if step:
-            lock.check()
-            with open("witness", "a") as witness:
-                witness.write(name + "\n")
-        time.sleep(0.02)
-        step = lines.readline()
-`},
 	"bash": {
 		tools: []string{"bash", "curl"}, lock: "locked.sh", use: "nightly-locked.sh", program: []string{"bash"},
 		steps: `
@@ -65,7 +49,7 @@ done
 }
 
 // shortTTL replaces the page's TTL of 30 s with one for tests.
-var shortTTL = strings.NewReplacer("ttl=30.0", "ttl=6.0", "30_000", "6_000", "TTL_MS:-30000", "TTL_MS:-6000")
+var shortTTL = strings.NewReplacer("30_000", "6_000", "TTL_MS:-30000", "TTL_MS:-6000")
 
 // calling is a stage with a server for its store, and the code of a caller.
 type calling struct {
@@ -90,11 +74,6 @@ func onCallers(t *testing.T, test func(c *calling)) {
 			s := set(t)
 			c := &calling{stage: s, caller: lang}
 			c.program = []string{s.tool(lang.program[0])}
-			if lang.lock == "lock.py" { // python3 may be a script that looks for a user's interpreter
-				path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
-				s.check(err)
-				c.program = []string{strings.TrimSpace(string(path))}
-			}
 			code := recipe(t, lang.lock)
 			short := shortTTL.Replace(code)
 			if code == short {
@@ -111,7 +90,7 @@ func onCallers(t *testing.T, test func(c *calling)) {
 	}
 }
 
-// serve starts a server for the store of the stage.
+// serve starts a server for the store, and returns its URL.
 func (s *stage) serve() (server *run, url string) {
 	s.Helper()
 	server = s.start("holdfast", "serve", "--listen", "127.0.0.1:0", "--store", s.store)
