@@ -191,17 +191,20 @@ class Locks(Case):
     def test_wrong_options(self):
         for options in (
             {"url": "postgres://ada:secret@db/app"}, {"url": "http://locks.example.com"}, {"url": "https://ada:secret@locks.example.com"},
-            {"url": "unix://host"}, {"url": "https://locks.example.com?token=secret"}, {"url": "http://127.0.0.1:1?ca=x"},
-            {"url": "locks.example.com"}, {"url": "http:///"}, {"limit": 2}, {"ttl": 0}, {"ttl": float("inf")}, {"wait": -1},
+            {"url": "unix://host"}, {"url": "https://ada:sec/secret@locks.example.com"}, {"url": "https://h:secret"}, {"url": "https://h#secret"},
+             {"url": "https://locks.example.com?token=secret"}, {"url": "http://127.0.0.1:1?ca=x"},
+            {"url": "locks.example.com"}, {"url": "http:///"}, {"limit": -1}, {"ttl": 0}, {"ttl": float("inf")}, {"wait": -1},
         ):  # fmt: skip
-            with self.subTest(options), self.assertRaises(ValueError) as caught:
-                self.lock(**options)
-            self.assertNotIn("secret", str(caught.exception))
+            with self.subTest(options):
+                with self.assertRaises(ValueError) as caught:
+                    self.lock(**options)
+                self.assertNotIn("secret", str(caught.exception))
         with mock.patch.dict(os.environ), self.assertRaisesRegex(ValueError, "HOLDFAST_STORE"):
             os.environ.pop("HOLDFAST_STORE", None)
             holdfast.lock("nightly")
-        with self.assertRaisesRegex(holdfast.Error, "invalid"):
-            self.lock("").acquire()
+        for resource, options in ("", {}), ("nightly", {"limit": 2}):
+            with self.assertRaisesRegex(holdfast.Error, "invalid"):
+                self.lock(resource, **options).acquire()
 
 
 class Clocks(Case):

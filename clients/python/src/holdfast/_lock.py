@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import getpass
 import math
 import os
 import random
@@ -25,6 +24,7 @@ WAIT = 20.0  # seconds that one request waits at most: balancers end longer ones
 PATIENCE = 5.0  # seconds for which a server that gives no answer is asked, even if wait is shorter
 SLACK = 10.0  # seconds for an answer, beside the wait
 
+_ERRORS = {"denied": Denied, "unauthenticated": Denied, "untrusted": Unreachable}
 _servers: dict[tuple[str, Optional[str], Optional[str]], Server] = {}
 
 
@@ -56,17 +56,12 @@ def lock(
     """
     if wait is not None and not wait >= 0 or not 0.001 <= ttl < math.inf or limit < 0:
         raise ValueError("wait and limit are 0 or more, ttl is 0.001 s or more")
-    if limit and not shared:
-        raise ValueError("limit is one of shared holds: add shared=True")
     url = url or os.environ.get("HOLDFAST_STORE")
     if not url:
         raise ValueError("no server is named: give url=, or set HOLDFAST_STORE to its URL")
     server = _servers.get((url, token_file, ca)) or _servers.setdefault((url, token_file, ca), Server(url, token_file, ca))
     if owner is None:
-        try:
-            owner = getpass.getuser()
-        except (ImportError, KeyError, OSError):
-            owner = ""
+        owner = os.environ.get("USER") or os.environ.get("USERNAME", "")
     return Lock(server, wait, {
         "resource": resource, "mode": "shared" if shared else "exclusive", "limit": limit, "ttlMs": int(ttl * 1000), "fair": fair,
         "owner": owner, "host": socket.gethostname(), "comment": comment,
@@ -78,55 +73,43 @@ class Lock:
 
     def __init__(self, server: Server, wait: Optional[float], request: dict[str, Any]) -> None:
         self._server, self._wait, self._request = server, wait, request
-        self._used = False
-        self._hold: Optional[Hold] = None
+        self._unused = threading.Lock()
+        self._hold: Hold
 
     def acquire(self) -> Hold:
         """Waits for the lock. The hold is renewed until its release() or the end of the program."""
         return self._acquire(Cancel())
 
     def __enter__(self) -> Hold:
-        self._use()
-        try:
-            self._hold = self.acquire()
-            return self._hold
-        finally:
-            self._used = self._hold is not None
+        return self._enter(Cancel())
 
     def __exit__(self, kind: Optional[type[BaseException]], e: Optional[BaseException], where: Optional[TracebackType]) -> None:
-        hold = self._leave()
-        try:
-            hold.release()
-        except LockLost:
-            if kind is None:  # an error of the work says more
-                raise
+        self._leave(kind)
 
     async def __aenter__(self) -> Hold:
-        self._use()
         cancel = Cancel()
-        try:
-            self._hold = await _in_thread(lambda: self._acquire(cancel), cancel)
-            return self._hold
-        finally:
-            self._used = self._hold is not None
+        return await _in_thread(lambda: self._enter(cancel), cancel, lambda: self._leave(asyncio.CancelledError))
 
     async def __aexit__(self, kind: Optional[type[BaseException]], e: Optional[BaseException], where: Optional[TracebackType]) -> None:
-        hold = self._leave()
-        try:
-            await _in_thread(hold.release)
-        except LockLost:
-            if kind is None:
-                raise
+        await _in_thread(lambda: self._leave(kind))
 
-    def _use(self) -> None:
-        if self._used:
+    def _enter(self, cancel: Cancel) -> Hold:
+        if not self._unused.acquire(blocking=False):
             raise RuntimeError("this lock is in use: call holdfast.lock for another one")
-        self._used = True
+        try:
+            self._hold = self._acquire(cancel)
+        except BaseException:
+            self._unused.release()
+            raise
+        return self._hold
 
-    def _leave(self) -> Hold:
-        hold, self._hold, self._used = self._hold, None, False
-        assert hold is not None
-        return hold
+    def _leave(self, kind: Optional[type[BaseException]]) -> None:
+        hold = self._hold
+        self._unused.release()
+        if kind is None:
+            hold.release()
+        else:  # an error of the work says more than a loss
+            hold._abandon()
 
     def _acquire(self, cancel: Cancel) -> Hold:
         start = _server.now()
@@ -138,11 +121,7 @@ class Lock:
                 wait = max(0.0, min(deadline - sent, WAIT))
                 request = {**self._request, **hold._id, "waitMs": int(wait * 1000)}
                 before, hold._asked = hold._asked, True
-                try:
-                    a = self._server.ask("/v1/acquire", request, wait + SLACK, cancel)
-                except Error:
-                    hold._asked = before
-                    raise
+                a = self._server.ask("/v1/acquire", request, wait + SLACK, cancel)
                 if cancel.is_set():
                     raise Unreachable("given up")
                 if a.kind == "ok":
@@ -159,7 +138,7 @@ class Lock:
                 if a.kind in AGAIN and max(deadline, start + PATIENCE) <= _server.now():
                     raise Unreachable(f"{self._server.name}: no definite answer in time: {a.detail}")
                 if a.kind != "held" and a.kind not in AGAIN:
-                    raise _error(self._server, a)
+                    raise _ERRORS.get(a.kind, Error)(f"{self._server.name}: {a.detail} ({a.kind})")
                 cancel.wait(max(random.uniform(0.05, 0.3), min(a.pause, max(left, PATIENCE))))
         except BaseException:
             hold._abandon()
@@ -223,10 +202,7 @@ class Hold:
         item = {**self._id, "token": self.token, "placeId": self._id["holdId"]}
         until = _server.now() + PATIENCE
         while True:
-            try:
-                a = self._server.ask("/v1/release", {"holds": [item]}, PATIENCE / 2)
-            except Error as e:
-                a = Answer("unusable", {}, str(e))
+            a = self._server.ask("/v1/release", {"holds": [item]}, PATIENCE / 2)
             if a.kind == "ok" and a.body["outcome"] == "released":
                 return
             if a.kind not in AGAIN and a.body.get("outcome") != "unknown" or _server.now() >= until:
@@ -253,14 +229,11 @@ class Hold:
         while not self._done.wait(max(0.05, min((self._end - _server.now()) / 3, threading.TIMEOUT_MAX))):
             if self.lost:
                 return
-            self._renew(max(0.1, (self._end - _server.now()) / 3))
+            self._renew(max(0.1, min((self._end - _server.now()) / 3, SLACK)))
 
     def _renew(self, timeout: float) -> None:
         sent = _server.now()
-        try:
-            a = self._server.ask("/v1/renew", {"holds": [{**self._id, "token": self.token, "ttlMs": self._ttl}]}, timeout)
-        except Error as e:
-            a = Answer("unknown", {}, str(e))
+        a = self._server.ask("/v1/renew", {"holds": [{**self._id, "token": self.token, "ttlMs": self._ttl}]}, timeout)
         outcome = a.body["outcome"] if a.kind == "ok" else a.kind
         if outcome == "renewed":
             self._extend(a.body, sent)
@@ -271,19 +244,12 @@ class Hold:
             self._why = f"{outcome}: {a.detail}"
 
 
-def _error(server: Server, a: Answer) -> Error:
-    if a.kind in ("denied", "unauthenticated"):
-        return Denied(f"{server.name}: {a.detail}")
-    return Error(f"{server.name}: {a.kind}: {a.detail}")
-
-
-async def _in_thread(function: Callable[[], T], cancel: Optional[Cancel] = None) -> T:
+async def _in_thread(function: Callable[[], T], cancel: Optional[Cancel] = None, undo: Callable[[], None] = lambda: None) -> T:
     """Runs the function in a thread of its own: those of the loop are few, and waits are long.
 
-    A task that is cancelled first lets the thread clean up, for a bounded time.
+    A task that is cancelled first lets the thread clean up, for a bounded time, and undoes what it did all the same.
     """
     source: concurrent.futures.Future[T] = concurrent.futures.Future()
-    source.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
@@ -302,7 +268,6 @@ async def _in_thread(function: Callable[[], T], cancel: Optional[Cancel] = None)
         while not future.done() and _server.now() < until:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait({future}, timeout=until - _server.now())
-        if future.done() and future.exception() is None and isinstance(future.result(), Hold):
-            with contextlib.suppress(asyncio.CancelledError):
-                await _in_thread(future.result()._abandon)  # type: ignore[attr-defined]
+        if future.done() and future.exception() is None:
+            await _in_thread(undo)
         raise

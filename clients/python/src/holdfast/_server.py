@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import ipaddress
 import json
 import logging
 import os
+import pathlib
+import re
 import socket
 import ssl
 import threading
@@ -15,7 +16,7 @@ import time
 import urllib.parse
 from typing import Any, NamedTuple, Optional
 
-from ._errors import Error, Unreachable
+from ._errors import Error
 
 CONNECT = 5.0  # seconds
 IDLE = 60.0  # seconds for which a connection is kept; the server ends it after 120
@@ -25,6 +26,8 @@ log = logging.getLogger("holdfast")
 # The clock must count the time for which the machine is suspended. CLOCK_BOOTTIME of Linux does, and so does
 # CLOCK_MONOTONIC of macOS, unlike time.monotonic there. On Windows time.monotonic does.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+_URL = re.compile(r"(?:(https?)://(\[[0-9A-Fa-f:.]+\]|[^][/@:?#,\s]+)(?::([0-9]{1,5}))?(/[^?#]*)?|unix://(/[^?#]+))(?:\?([^#]*))?")
 
 
 def now() -> float:
@@ -63,64 +66,47 @@ class Cancel(threading.Event):
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=CONNECT)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
 class Server:
     """A server, by its URL."""
 
     def __init__(self, url: str, token_file: Optional[str], ca: Optional[str]) -> None:
-        u = urllib.parse.urlsplit(url)
-        # Errors name the server without the path and the parameters: people put secrets there.
-        self.name = f"unix:{u.path}" if u.scheme == "unix" else f"{u.scheme}://{u.netloc.rpartition('@')[2]}"
-        given = dict(urllib.parse.parse_qsl(u.query, keep_blank_values=True))
+        m = _URL.fullmatch(url)
+        scheme, self._host, port, path, self._socket, query = m.groups("") if m else [""] * 6
+        given = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
         self._token_file = token_file or given.pop("token_file", None)
-        self._token: Optional[str] = None
+        self._token = ""
         self._ca = ca or given.pop("ca", None)
         self._cert, self._key = given.pop("cert", None), given.pop("key", None)
-        self._host, self._port, self._tls = u.hostname or "", u.port, u.scheme == "https"
-        self._socket: Optional[str]
-        self._socket, self._path = (u.path, "") if u.scheme == "unix" else (None, u.path.rstrip("/"))
+        self._port, self._path, self._tls = int(port or 0) or None, path.rstrip("/"), scheme == "https"
+        # Errors name the server without the path and the parameters: people put secrets there.
+        self.name = f"unix:{self._socket}" if self._socket else f"{scheme}://{self._host}" + (port and f":{port}")
         self._idle: list[tuple[float, int, http.client.HTTPConnection]] = []
         self._store: Optional[str] = None
         self._quiet = 0.0  # until when no warning is logged
-        if u.scheme not in ("https", "http", "unix"):
-            raise ValueError(f"the URL ({u.scheme}:) is not of holdfast serve: write https://HOST, http://127.0.0.1:PORT or unix:///PATH")
-        if (self._host == "") != (self._socket is not None) or self._socket in ("", "/"):
-            raise ValueError(f"{u.scheme}: the URL is not of the form https://HOST, http://127.0.0.1:PORT or unix:///PATH")
-        if u.username is not None or u.fragment or given:
-            raise ValueError(f"{self.name}: the URL has a user, a fragment or parameters other than token_file, ca, cert and key")
-        if u.scheme == "http" and not _loopback(self._host):
+        if m is None or given or not self._tls and (self._ca or self._cert):
+            raise ValueError("the URL is not https://HOST, http://127.0.0.1:PORT or unix:///PATH, with no more than token_file and, for https, ca, cert and key")
+        if scheme == "http" and not re.fullmatch(r"localhost|127\.[0-9.]+|\[::1\]", self._host):
             raise ValueError(f"{self.name}: others on the network would read the token and could answer: write https://")
-        if not self._tls and (self._ca or self._cert):
-            raise ValueError(f"{self.name}: a CA and a certificate are for https")
 
     def ask(self, path: str, body: dict[str, Any], timeout: float, cancel: Optional[Cancel] = None) -> Answer:
-        """Sends a request once. It raises Error if no repeat can help."""
-        headers = {"Content-Type": "application/json", "Holdfast-Timeout-Ms": str(int(timeout * 1000))}
-        token = self._read_token()
-        if token:
-            headers["Authorization"] = "Bearer " + token
-        connection = self._connection()
-        keep = False
-        status = "no answer"
+        """Sends a request once. If no repeat can help, the answer's kind is one of the server, "untrusted" or "broken"."""
+        connection: Optional[http.client.HTTPConnection] = None
+        cancel, status = cancel or Cancel(), "no answer"
         try:
+            headers = {"Content-Type": "application/json", "Holdfast-Timeout-Ms": str(int(timeout * 1000)), **self._authorization()}
+            connection = self._connection()
             if connection.sock is None:
                 connection.timeout = min(timeout, CONNECT)
-                connection.connect()
-            connection.sock.settimeout(timeout)
-            if cancel is not None:
-                cancel.connection = connection
-                if cancel.is_set():
-                    return Answer("unknown", {}, "given up")
+                if self._socket:
+                    connection.sock = socket.socket(socket.AF_UNIX)
+                    connection.sock.settimeout(connection.timeout)
+                    connection.sock.connect(self._socket)
+                else:
+                    connection.connect()
+            connection.sock.settimeout(timeout)  # type: ignore[union-attr]
+            cancel.connection = connection
+            if cancel.is_set():
+                return Answer("unknown", {}, "given up")
             connection.request("POST", urllib.parse.quote(self._path, safe="/%") + path, json.dumps(body), headers)
             r = connection.getresponse()
             status = f"status {r.status}"
@@ -128,23 +114,24 @@ class Server:
             while len(text) <= MOST and (part := r.read(1 << 16)):
                 text += part
             if len(text) > MOST or r.length:
-                raise ValueError("the answer is cut off or too long")
+                raise ValueError("it is cut off or too long")
             answer = self._understand(r, json.loads(text.decode()), body)
-            keep = not r.will_close
+            cancel.connection = None
+            if not r.will_close and len(self._idle) < 16:
+                self._idle.append((now(), os.getpid(), connection))
+                connection = None
+        except Error as e:
+            answer = Answer("broken", {}, str(e))
         except ssl.SSLCertVerificationError as e:  # definite: no repeat makes the certificate better
-            raise Unreachable(f"{self.name}: its certificate is not trusted: {e.verify_message} (ca= names a file with the authority)") from None
+            answer = Answer("untrusted", {}, f"its certificate is not trusted: {e.verify_message}; ca= names a file with the authority")
         except (OSError, http.client.HTTPException) as e:
             answer = Answer("unknown", {}, f"{status}: {str(e) or type(e).__name__}")
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             answer = Answer("unknown", {}, f"{status}, not by holdfast serve")
         finally:
-            if cancel is not None:
-                cancel.connection = None
-            if keep and len(self._idle) < 16:
-                self._idle.append((now(), os.getpid(), connection))
-            else:
+            if connection is not None:
                 connection.close()
-        if answer.kind == "unknown" and now() >= self._quiet and not (cancel and cancel.is_set()):
+        if answer.kind == "unknown" and now() >= self._quiet and not cancel.is_set():
             self._quiet = now() + 30
             log.warning("%s gives no definite answer, so it is asked again: %s", self.name, answer.detail)
         return answer
@@ -162,12 +149,11 @@ class Server:
                 (result,) = body["results"]
             if result["holdId"] != hold_id:
                 raise ValueError
-            if "holds" not in request:
-                _integer(result["token"], 0)
-            elif result["outcome"] not in _OUTCOMES + (("renewed", "lost") if "ttlMs" in request["holds"][0] else ("released",)):
+            if "holds" in request and result["outcome"] not in _OUTCOMES + (("renewed", "lost") if "ttlMs" in request["holds"][0] else ("released",)):
                 raise ValueError
-            if "safeForMs" in result:
-                _integer(result["safeForMs"], -1)
+            numbers = [result.get("safeForMs", 0)] + ([] if "holds" in request else [result["token"]])
+            if not all(type(n) is int and -1 <= n < 1 << 53 for n in numbers):
+                raise ValueError
         elif media == "application/problem+json" and body["status"] == r.status and body["type"][:13] == "urn:holdfast:":
             kind, result = body["type"][13:], body
             if kind not in _KINDS or kind == "held" and (result["holdId"] != hold_id or not all(isinstance(h, dict) for h in result["holders"])):
@@ -177,10 +163,7 @@ class Server:
         else:
             raise ValueError
         if self._store not in (None, stores[0]):
-            raise Error(
-                f"{self.name}: it answers for another store than before, and two stores under one name grant a lock twice. "
-                "If the locks have moved, restart this program"
-            )
+            raise Error("it answers for another store than before, which may grant a lock twice. If the locks have moved, restart this program")
         self._store = stores[0]
         pause = r.headers.get("Retry-After", "")
         return Answer(kind, result, str(result.get("detail", "")), min(float(pause), 30.0) if pause.isdecimal() else 0.0)
@@ -195,46 +178,29 @@ class Server:
                 if now() - since < IDLE and connection.sock is not None and _quiet(connection.sock):
                     return connection
                 connection.close()
-        if self._socket is not None:
-            return _UnixConnection(self._socket)
         if not self._tls:
-            return http.client.HTTPConnection(self._host, self._port, timeout=CONNECT)
+            return http.client.HTTPConnection(self._host or "localhost", self._port)
         try:
             context = ssl.create_default_context(cafile=self._ca)
             if self._cert is not None:
                 context.load_cert_chain(self._cert, self._key)
         except OSError as e:
-            raise Error(f"{self.name}: the files of its CA or of the caller's certificate cannot be used: {e}") from None
-        return http.client.HTTPSConnection(self._host, self._port, timeout=CONNECT, context=context)
+            raise Error(f"the files of its CA or of the caller's certificate cannot be used: {e}") from None
+        return http.client.HTTPSConnection(self._host, self._port, context=context)
 
-    def _read_token(self) -> Optional[str]:
-        if not self._token_file:
-            token = os.environ.get("HOLDFAST_SERVER_TOKEN", "").strip()
-        else:
+    def _authorization(self) -> dict[str, str]:
+        token = os.environ.get("HOLDFAST_SERVER_TOKEN", "")
+        if self._token_file:
             try:
-                with open(self._token_file, encoding="utf-8") as file:
-                    token = file.read(4097).strip()
+                token = pathlib.Path(self._token_file).read_text(encoding="utf-8")
             except (OSError, ValueError) as e:
-                if self._token is None:
-                    raise Error(f"{self.name}: the token file cannot be read: {e}") from None
+                if not self._token:
+                    raise Error(f"the token file cannot be read: {e}") from None
                 token = self._token  # the file is just being changed
-        if not all("!" <= c <= "~" for c in token) or len(token) > 4096:
-            raise Error(f"{self.name}: the token is not one line of printable characters without spaces: use the output of holdfast token")
-        if token:
-            self._token = token
-        return token
-
-
-def _integer(value: Any, least: int) -> None:
-    if type(value) is not int or not least <= value < 1 << 53:
-        raise ValueError
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        self._token = token.strip()
+        if not re.fullmatch("[!-~]{0,4096}", self._token):
+            raise Error("the token is not one line of printable characters without spaces: use the output of holdfast token")
+        return {"Authorization": "Bearer " + self._token} if self._token else {}
 
 
 def _quiet(sock: socket.socket) -> bool:
@@ -242,8 +208,6 @@ def _quiet(sock: socket.socket) -> bool:
     try:
         sock.setblocking(False)
         socket.socket.recv(sock, 1, socket.MSG_PEEK)  # of the plain class: that of TLS has no flags
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
+    except OSError as e:
+        return isinstance(e, BlockingIOError)
     return False
