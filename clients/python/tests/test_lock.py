@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
-import subprocess
 import shutil
+import subprocess
 import sys
 import threading
 import time
 import unittest
 from unittest import mock
 
-from .support import PATIENCE, TTL, Case, Proxy, command, until
+from .support import PATIENCE, TTL, Case, command, until
 
 import holdfast
 from holdfast import _lock, _server
@@ -188,6 +189,15 @@ class Locks(Case):
                 pass
         self.assertEqual(proxy.connections, 1)
 
+    def test_connections_of_a_parent(self):
+        with self.lock() as hold:
+            server = hold._server
+            (kept,) = server._idle
+            with mock.patch.object(os, "getpid", lambda: kept[1] + 1):
+                connection = server._connection()
+            self.assertIsNone(connection.sock)
+            kept[2].close()
+
     def test_wrong_options(self):
         for options in (
             {"url": "postgres://ada:secret@db/app"}, {"url": "http://locks.example.com"}, {"url": "https://ada:secret@locks.example.com"},
@@ -237,19 +247,13 @@ class Clocks(Case):
 
         def late(handler, text):
             jump[0] += 40
-            handler.answer(200, "application/json", text, "0123")
+            handler.answer(200, "application/json", text, store)
 
+        store = self.server_store()
         proxy.turns["/v1/acquire"] = [late]
         proxy.turns["/v1/renew"] = [lambda handler, text: handler.answer(502, "text/html", "no")]
-        proxy.turns["/v1/release"] = []
         with mock.patch.object(_server, "now", lambda: real() + jump[0]), self.assertLogs("holdfast"):
-            real_store = _server.Server._understand
-
-            def any_store(server, r, body, request):
-                server._store = None
-                return real_store(server, r, body, request)
-
-            with mock.patch.object(_server.Server, "_understand", any_store), holdfast.lock("nightly", url=proxy.url) as hold:
+            with holdfast.lock("nightly", url=proxy.url) as hold:
                 hold.check()
         self.assertEqual(proxy.count("/v1/acquire"), 2)
         self.assertEqual(len({body["holdId"] for path, body in proxy.asked if path == "/v1/acquire"}), 2)
@@ -426,16 +430,10 @@ with holdfast.lock("nightly", ttl=3) as hold:
             print("not released")
         with holdfast.lock("other", wait=0) as other:  # on a connection of its own
             other.check()
-        try:
-            hold.__exit__
-        except AttributeError:
-            pass
         print("child done")
         os._exit(0)
     os.waitpid(pid, 0)
-    end = hold._end
-    while hold._end == end:
-        pass
+    hold._renew(10)
     hold.check()
     print("still held")
 """)
@@ -488,8 +486,6 @@ class Callers(Case):
         made = subprocess.run([command(), "token", "billing"], capture_output=True, text=True, check=True)
         self.token = made.stdout.strip()
         entry = made.stderr[made.stderr.index("{") : made.stderr.rindex("}") + 1]
-        import json
-
         caller = json.loads(entry)
         caller = caller["callers"][0] if "callers" in caller else caller
         caller["rules"] = [{"resources": "billing/*", "may": ["lock", "look"]}]
@@ -551,7 +547,7 @@ class Certificates(Case):
             pass
         for ca in self.pem["others"], None:
             with self.assertNoLogs(), self.assertRaisesRegex(holdfast.Unreachable, "not trusted"):
-                holdfast.lock("nightly", url=self.secure.url, ca=ca).acquire()
+                holdfast.lock("nightly", url=self.secure.url, ca=ca, wait=0).acquire()
         with self.assertRaisesRegex(holdfast.Error, "cannot be used"):
             holdfast.lock("nightly", url=self.secure.url, ca="/not/there").acquire()
 
