@@ -24,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src"
 PATIENCE = 60.0  # seconds that a test waits on a busy machine
 TTL = 3.0
+STORE = "0123456789abcdef01234567"  # stands for the store ID of the server in answers of a proxy
 
 sys.path.insert(0, str(SOURCE))
 
@@ -135,6 +136,7 @@ class _Pass(http.server.BaseHTTPRequestHandler):
             onward.request("POST", self.path, body, headers)
             r = onward.getresponse()
             text = r.read()
+        self.store = r.headers["Holdfast-Store"]
         if turn is not None:
             turn(self, text)
         else:
@@ -146,7 +148,7 @@ class _Pass(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", media)
         self.send_header("Content-Length", str(len(text) if length is None else length))
         if store is not None:
-            self.send_header("Holdfast-Store", store)
+            self.send_header("Holdfast-Store", self.store if store == STORE else store)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()

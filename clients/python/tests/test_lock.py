@@ -13,7 +13,7 @@ import time
 import unittest
 from unittest import mock
 
-from .support import PATIENCE, TTL, Case, command, until
+from .support import PATIENCE, STORE, TTL, Case, command, until
 
 import holdfast
 from holdfast import _lock, _server
@@ -42,7 +42,7 @@ class Locks(Case):
             self.assertIn('"nightly" is held by ada on ', str(caught.exception))
             self.assertEqual(caught.exception.holders[0]["owner"], "ada")
             with self.assertRaises(holdfast.Held):
-                self.lock(wait=0.2).acquire()
+                self.lock(wait=0.2, fair=True).acquire()
             self.assertEqual(self.server.waiters("nightly"), [])
         self.free()
 
@@ -276,9 +276,6 @@ class Clocks(Case):
     def server_store(self):
         with holdfast.lock("other", url=self.server.url):
             return _lock._servers[(self.server.url, None, None)]._store
-
-
-STORE = "0123456789abcdef01234567"
 
 
 def page(*arguments, **headers):
