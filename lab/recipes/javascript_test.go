@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,7 +67,7 @@ func nightlyInNode(t *testing.T) (s *stage, server *run, start func() *run) {
 	s.command("nightly.sh")
 	s.script("nightly.mjs", shortTTL.Replace(recipe(t, "nightly.mjs")))
 	server, url := s.serve()
-	env := append(s.env[:len(s.env):len(s.env)], "HOLDFAST_STORE="+url)
+	env := slices.Concat(s.env, []string{"HOLDFAST_STORE=" + url})
 	node := s.tool("node")
 	return s, server, func() *run { return s.startIn(env, node, s.path("nightly.mjs")) }
 }
