@@ -19,11 +19,11 @@ type PastHold struct {
 	Owner   string      `json:"owner"`
 	Host    string      `json:"host"`
 	Comment string      `json:"comment"`
-	Began   PastMoment      `json:"began"`
+	Began   PastMoment  `json:"began"`
 	// Ended is null, and How is empty, while no end is known. Else How is released, forced, lost
 	// or unknown.
 	Ended *PastMoment `json:"ended"`
-	How   string  `json:"how"`
+	How   string      `json:"how"`
 	// By has released the hold by force, and gave Reason.
 	By     string `json:"by"`
 	Reason string `json:"reason"`
