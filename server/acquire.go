@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/internal/cleanup"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 // acquisition is an acquire under way. Every attempt of it has the same hold ID, here and
@@ -46,9 +47,15 @@ func (x *exchange) whyDenied(err error) string {
 // acquire serves POST /v1/acquire.
 func (s *Server) acquire(x *exchange) {
 	var body wire.AcquireRequest
-	if !x.read(&body, smallBody, nil) {
+	if !x.read(&body, smallBody) {
 		return
 	}
+	claim, ok := x.account.Open(budget.Acquires, 1)
+	if !ok {
+		x.busy("too many acquires are under way or wait at this server")
+		return
+	}
+	defer claim.Close()
 	a, err := x.acquisition(body)
 	switch {
 	case errors.Is(err, errDenied):
@@ -62,14 +69,11 @@ func (s *Server) acquire(x *exchange) {
 		a.conclude(g, err, 0)
 	case s.waits.Err() != nil:
 		x.draining(wire.KindDraining)
-	case !take(s.waitTokens):
-		x.busy("too many acquires wait at this server")
 	default:
 		limit := s.opts.MaxWait
 		if body.WaitMs != wire.Forever {
 			limit = min(body.WaitMs.Duration(), limit)
 		}
-		defer give(s.waitTokens)
 		s.opts.Observer.wait(1)
 		defer s.opts.Observer.wait(-1)
 		g, err := a.wait(limit)
@@ -258,6 +262,7 @@ func (a *acquisition) concludeGrant(g driver.Grant) {
 			Resource: a.q.Resource, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details,
 		}, x.caller.Name())
 	}
+	x.s.live.note(x.account, a.ref(), g.Token, a.sent, g.Left, a.q.TTL)
 	_ = x.audit(Event{Action: "acquire", Outcome: "granted", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID), Token: g.Token})
 	x.answer(answer)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 // Event is what an audit keeps of a request. Hold IDs and lock IDs are not part of it.
@@ -25,6 +26,10 @@ type Event struct {
 	Ref      string // wire.RefOf the hold ID, if there is one
 	Token    uint64
 	Reason   string // of a forced release, or why it was denied
+	// Count is how many items of the request were denied, or named no hold to release, the
+	// rest is of the first of them. Omitted is how many such the caller had before that are in
+	// no event, because there were too many.
+	Count, Omitted int
 }
 
 // audit tells Options.Audit. Its error matters only before an event.
@@ -47,5 +52,22 @@ func (x *exchange) deny(action, resource string, id driver.HoldID, err error) {
 
 // auditDenied tells what the caller was denied. The error is errDenied, and says why.
 func (x *exchange) auditDenied(action, resource string, id driver.HoldID, err error) {
-	_ = x.audit(Event{Action: action, Outcome: "denied", Resource: resource, Ref: wire.RefOf(id), Reason: detailDenied(err)})
+	x.auditRefused(Event{Action: action, Outcome: "denied", Resource: resource, Ref: wire.RefOf(id), Reason: detailDenied(err), Count: 1})
+}
+
+// auditRefused tells of what came to nothing.
+func (x *exchange) auditRefused(e Event) {
+	if e.Count > 0 && e.Charge(x.account) {
+		_ = x.audit(e)
+	}
+}
+
+// eventBytes is how many bytes an event takes in a file, besides its texts.
+const eventBytes = 256
+
+// Charge charges a caller for an event of something that came to nothing, and reports whether
+// it is to be told: nobody fills a disk with such events. A byte takes six at most in JSON.
+func (e *Event) Charge(to budget.Account) (ok bool) {
+	e.Omitted, ok = to.Deny(eventBytes+6*(len(e.Resource)+len(e.Reason)), e.Count)
+	return ok
 }

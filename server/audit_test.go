@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
@@ -37,7 +38,8 @@ func (j *journal) take() (events []string, last server.Event) {
 	return events, j.last
 }
 
-// What is denied is in the audit, whatever it is: one event for each item of a batch.
+// What is denied is in the audit, whatever it is: one event for each request, with how
+// many of its items.
 func TestAuditOfDenials(t *testing.T) {
 	ps := newPeople()
 	ps["bob"].may = map[access.Verb][]string{access.Lock: {"r"}}
@@ -48,6 +50,7 @@ func TestAuditOfDenials(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask    func() answer
 		events []string
+		count  int
 		hold   bool
 		reason string
 	}{
@@ -55,48 +58,48 @@ func TestAuditOfDenials(t *testing.T) {
 			func() answer {
 				return s.as("bob", wire.AcquirePath, wire.AcquireRequest{Resource: "other", HoldID: id})
 			},
-			[]string{"acquire denied bob other"}, true, `no right to lock "other"`,
+			[]string{"acquire denied bob other"}, 1, true, `no right to lock "other"`,
 		},
 		"renewals": {
 			func() answer {
 				return s.as("bob", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: other}, {Ref: mine}, {Ref: mine, TTLMs: wire.Forever}}})
 			},
-			[]string{"renew denied bob other", "renew denied bob r"}, true, "the TTL may be 24h0m0s at most",
+			[]string{"renew denied bob other"}, 2, true, `no right to lock "other"`,
 		},
 		"releases": {
 			func() answer {
 				return s.as("bob", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: other}, {Ref: wire.Ref{Resource: "other"}, PlaceID: driver.NewPlaceID()}}})
 			},
-			[]string{"release denied bob other", "release denied bob other"}, false, `no right to lock "other"`,
+			[]string{"release denied bob other"}, 2, true, `no right to lock "other"`,
 		},
 		"force": {
 			func() answer {
 				return s.as("bob", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r", HoldID: id, Token: 1}, Reason: "why"})
 			},
-			[]string{"force-release denied bob r"}, true, "why",
+			[]string{"force-release denied bob r"}, 1, true, "why",
 		},
 		"sweep": {
 			func() answer { return s.as("bob", wire.SweepPath, "{}") },
-			[]string{"sweep denied bob"}, false, "no right to sweep, which is that to force on all resources",
+			[]string{"sweep denied bob"}, 1, false, "no right to sweep, which is that to force on all resources",
 		},
 		"list": {
 			func() answer { return s.get(wire.HoldsPath+"?resource=other", "Who", "bob") },
-			[]string{"look denied bob other"}, false, `no right to look at "other"`,
+			[]string{"look denied bob other"}, 1, false, `no right to look at "other"`,
 		},
 		"watch": {
 			func() answer { return s.get(wire.WatchPath+"?resource=other", "Who", "bob") },
-			[]string{"look denied bob other"}, false, `no right to watch "other"`,
+			[]string{"look denied bob other"}, 1, false, `no right to watch "other"`,
 		},
 		"nobody": {
 			func() answer { return s.as("nobody", wire.RenewPath, "{}") },
-			[]string{"login denied"}, false, access.ErrAnonymous.Error(),
+			[]string{"login denied"}, 1, false, access.ErrAnonymous.Error(),
 		},
 	} {
 		if a := c.ask(); a.err != nil {
 			t.Fatalf("%s: %v", name, a.err)
 		}
 		events, last := j.take()
-		if !slices.Equal(events, c.events) || last.Reason != c.reason || (last.Ref == wire.RefOf(id)) != c.hold {
+		if !slices.Equal(events, c.events) || last.Count != c.count || last.Reason != c.reason || (last.Ref == wire.RefOf(id)) != c.hold {
 			t.Errorf("%s: %q, the last one is %+v", name, events, last)
 		}
 	}
@@ -160,4 +163,33 @@ func TestAuditOfReleases(t *testing.T) {
 	if got, _ := j.take(); !slices.Equal(got, []string{"acquire granted  r", "release released  r", "release not-found  r", "release released  r"}) {
 		t.Errorf("%q", got)
 	}
+}
+
+// A caller that is denied again and again fills no disk: what it has no bytes for is counted.
+func TestAuditOfManyDenials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, ps := new(journal), newPeople()
+		ps["bob"].may = nil
+		s := newSite(t, nil, &server.Options{Identify: ps.identify, Audit: j.audit})
+		q := wire.RenewRequest{Holds: make([]wire.Renewal, 10)}
+		for i := range q.Holds {
+			q.Holds[i].Ref = wire.Ref{Resource: strings.Repeat("\x01", driver.MaxName), HoldID: driver.NewHoldID()}
+		}
+		for range 100 {
+			s.as("carol", wire.RenewPath, q)
+			s.as("carol", wire.ReleasePath, q)
+		}
+		if events, last := j.take(); len(events) > 20 || last.Count != 10 {
+			t.Errorf("%d events, the last one of %d", len(events), last.Count)
+		}
+		s.as("bob", wire.ReleasePath, q)
+		if events, _ := j.take(); len(events) != 1 {
+			t.Errorf("of another caller there are %d events", len(events))
+		}
+		time.Sleep(time.Minute)
+		s.as("carol", wire.SweepPath, "{}")
+		if events, last := j.take(); len(events) != 1 || last.Omitted < 1800 {
+			t.Errorf("%q omits %d", events, last.Omitted)
+		}
+	})
 }

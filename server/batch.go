@@ -15,29 +15,33 @@ import (
 // do no harm: a renewal never moves an end backwards, and finds no hold that was released.
 func (s *Server) renew(x *exchange) {
 	var body wire.RenewRequest
-	if !x.read(&body, wire.MaxBody, s.renewals) || !x.batch(len(body.Holds)) {
+	if !x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref }) {
 		return
 	}
+	var denied Event
 	results := make([]wire.RenewResult, len(body.Holds))
 	var qs []driver.RenewRequest
 	var of []int // the item of each request
 	for i, item := range body.Holds {
 		q, err := x.renewal(item)
 		if err != nil {
-			outcome, why := x.refusedItem("renew", item.Ref, err)
+			outcome, why := x.refusedItem(&denied, "renew", item.Ref, err)
 			results[i] = wire.RenewResult{HoldID: item.HoldID, Outcome: outcome, Detail: why}
 			continue
 		}
 		qs, of = append(qs, q), append(of, i)
 	}
 	answers, sent := call(x, "renew", x.r.Context(), qs, s.store.Renew, renewErr)
-	h := s.opts.History
+	h, wasted := s.opts.History, len(results)
 	for n, i := range of {
 		r := answers[n]
 		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
-			if h != nil && errors.Is(r.Err, driver.ErrLost) {
-				h.Lost(qs[n].HoldRef)
+			if errors.Is(r.Err, driver.ErrLost) {
+				s.live.forget(qs[n].HoldID)
+				if h != nil {
+					h.Lost(qs[n].HoldRef)
+				}
 			}
 			x.logError("renew", r.Err)
 			results[i].Detail = detail(r.Err)
@@ -46,9 +50,13 @@ func (s *Server) renew(x *exchange) {
 		if h != nil {
 			h.Renewed(qs[n].HoldRef, sent)
 		}
+		wasted--
+		s.live.note(x.account, qs[n].HoldRef, qs[n].Token, sent, r.Left, qs[n].TTL)
 		s.cleaner.Spare(qs[n].HoldRef)
 		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
 	}
+	x.account.Waste(wasted)
+	x.auditRefused(denied)
 	x.answer(wire.RenewAnswer{Results: results})
 }
 
@@ -56,6 +64,8 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 	q := item.Driver()
 	q.LockID = x.ownID(q.LockID)
 	switch {
+	case x.spent && !x.s.live.has(x.account, item.Ref):
+		return q, errSpent
 	case q.HoldID.IsZero():
 		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
 	case q.Resource == reserved:
@@ -77,21 +87,23 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 // even if the caller hangs up: that was its wish.
 func (s *Server) release(x *exchange) {
 	var body wire.ReleaseRequest
-	if !x.read(&body, wire.MaxBody, s.releases) || !x.batch(len(body.Holds)) {
+	if !x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref }) {
 		return
 	}
+	var denied, missed Event
 	results := make([]wire.ReleaseResult, len(body.Holds))
 	var qs []driver.ReleaseRequest
 	var of []int
 	for i, item := range body.Holds {
 		q, err := x.giveBack(item)
 		if err != nil {
-			outcome, why := x.refusedItem("release", item.Ref, err)
+			outcome, why := x.refusedItem(&denied, "release", item.Ref, err)
 			results[i] = wire.ReleaseResult{HoldID: item.HoldID, PlaceID: item.PlaceID, Outcome: outcome, Detail: why}
 			continue
 		}
 		qs, of = append(qs, q), append(of, i)
 	}
+	wasted := len(results)
 	answers, sent := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release, releaseErr)
 	for n, i := range of {
 		r := answers[n]
@@ -103,12 +115,27 @@ func (s *Server) release(x *exchange) {
 			x.logError("release", r.Err)
 			results[i].Detail = detail(r.Err)
 		}
-		if r.Err == nil || !definite(r.Err) {
-			_ = x.audit(Event{
-				Action: "release", Outcome: releaseOutcome(qs[n].HoldID, results[i]), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
-			})
+		if r.Err != nil && definite(r.Err) {
+			continue
 		}
+		e := Event{
+			Action: "release", Outcome: releaseOutcome(qs[n].HoldID, results[i]), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
+		}
+		if r.Err == nil {
+			s.live.forget(qs[n].HoldID)
+		}
+		if e.Outcome == "not-found" {
+			counted(&missed, e)
+			continue
+		}
+		if r.Err == nil {
+			wasted--
+		}
+		_ = x.audit(e)
 	}
+	x.account.Waste(wasted)
+	x.auditRefused(denied)
+	x.auditRefused(missed)
 	x.answer(wire.ReleaseAnswer{Results: results})
 }
 
@@ -125,6 +152,8 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	q := item.Driver()
 	q.LockID = x.ownID(q.LockID)
 	switch {
+	case x.spent && !x.s.live.has(x.account, item.Ref):
+		return q, errSpent
 	case q.HoldID.IsZero() && q.Place.IsZero():
 		return q, fmt.Errorf("%w: a release needs a holdId or a placeId", driver.ErrInvalid)
 	case q.Resource == reserved:
@@ -148,13 +177,34 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	return q, nil
 }
 
-// batch checks that there are items. Package wire has refused too many.
-func (x *exchange) batch(n int) bool {
+// readBatch reads the items of a renewal or a release into body, and checks that there are
+// some. Package wire has refused too many. Renewals come out of a reserve of the caller: if
+// there is none, what names no hold that is remembered is refused.
+func (x *exchange) readBatch(body any, items func() int, ref func(int) wire.Ref) bool {
+	wait, ok := x.account.Renew()
+	x.spent = !ok
+	if !x.read(body, wire.MaxBody) {
+		return false
+	}
+	n := items()
 	if n == 0 {
 		x.refuse(wire.KindInvalid, `the request has no "holds"`)
+		return false
 	}
-	return n > 0
+	for i := 0; x.spent; i++ {
+		if i == n {
+			x.refuseUntil(wire.KindBusy, errSpent.Error(), wire.MillisUp(wait))
+			return false
+		}
+		if x.s.live.has(x.account, ref(i)) {
+			break
+		}
+	}
+	return true
 }
+
+// errSpent: the caller has renewed and released too much for nothing.
+var errSpent = errors.New("the caller has used up its share, and this server does not know the hold by that token: it was not looked for")
 
 var errNoResult = errors.New("the store left out the result")
 
@@ -206,11 +256,23 @@ func ofBatch[R any](rs []R, err error, errOf func(*R) *error) error {
 	return err
 }
 
-// refusedItem returns the outcome of an item that was not sent to the store.
-func (x *exchange) refusedItem(action string, ref wire.Ref, err error) (wire.Outcome, string) {
-	if errors.Is(err, errDenied) {
-		x.auditDenied(action, ref.Resource, ref.HoldID, err)
+// refusedItem returns the outcome of an item that was not sent to the store. What was denied is
+// counted in an event.
+func (x *exchange) refusedItem(denied *Event, action string, ref wire.Ref, err error) (wire.Outcome, string) {
+	switch {
+	case errors.Is(err, errDenied):
+		counted(denied, Event{Action: action, Outcome: "denied", Resource: ref.Resource, Ref: wire.RefOf(ref.HoldID), Reason: detailDenied(err)})
 		return wire.Denied, x.whyDenied(err)
+	case errors.Is(err, errSpent):
+		return wire.Unknown, err.Error()
 	}
 	return wire.Invalid, detail(err)
+}
+
+// counted counts an event in the first of its kind.
+func counted(first *Event, e Event) {
+	if e.Count = first.Count + 1; e.Count == 1 {
+		*first = e
+	}
+	first.Count = e.Count
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,11 +8,13 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
@@ -28,14 +29,21 @@ type exchange struct {
 	// budget is when the caller no longer waits for the answer, zero if it did not say.
 	budget time.Time
 	caller access.Caller
-	unread time.Duration // for how long net/http may read the body before it answers
-	status int           // of the answer, 0: none yet
-	kind   wire.Kind     // if it is a refusal
+	// account is what the caller is charged to, and work what the answer to a read took: see
+	// budget.Reads. Spent: a renewal or release for which there is nothing left but holds that
+	// the server remembers.
+	account budget.Account
+	work    float64
+	spent   bool
+	unread  time.Duration // for how long net/http may read the body before it answers
+	status  int           // of the answer, 0: none yet
+	kind    wire.Kind     // if it is a refusal
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{s: s, w: w, r: r, received: time.Now(), control: http.NewResponseController(w)}
+	x.account = front.Account(s.opts.Budget, nil, front.AddressOf(r), r) // until it is identified
 	x.boundBody()
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -51,7 +59,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if known {
 		name = r.URL.Path
 	}
-	defer func() { s.opts.Observer.request(name, x.status, x.kind, time.Since(x.received)) }()
+	defer func() {
+		if x.reads() {
+			x.account.Correct(budget.Reads, x.work)
+		}
+		s.opts.Observer.request(name, x.status, x.kind, time.Since(x.received))
+	}()
 	switch {
 	case !known:
 		x.refuse(wire.KindNotFound, "there is nothing at this path")
@@ -78,7 +91,7 @@ func (x *exchange) identified() bool {
 	}
 	switch {
 	case errors.Is(err, access.ErrAnonymous):
-		_ = x.audit(Event{Action: "login", Outcome: "denied", Reason: err.Error()})
+		x.auditRefused(Event{Action: "login", Outcome: "denied", Reason: err.Error(), Count: 1})
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 		x.refuse(wire.KindAnonymous, err.Error())
 		return false
@@ -88,6 +101,7 @@ func (x *exchange) identified() bool {
 		return false
 	}
 	x.caller = caller
+	x.account = front.Account(x.s.opts.Budget, caller, front.AddressOf(x.r), x.r)
 	return true
 }
 
@@ -128,6 +142,21 @@ func (x *exchange) prepared() bool {
 	return false
 }
 
+// The work of a read, in microseconds of a core.
+const (
+	rowOfWork   = 10 // an entry that the store yields, shown or not
+	bytesOfWork = 25 // as many of an answer
+)
+
+// reads reports whether the answer is charged by what it shows.
+func (x *exchange) reads() bool {
+	switch x.r.URL.Path {
+	case wire.HoldsPath, wire.WaitersPath, wire.HistoryPath:
+		return x.caller != nil
+	}
+	return false
+}
+
 // deadline returns when a call of the store that begins now has to be over.
 func (x *exchange) deadline() time.Time {
 	return x.within(time.Now().Add(x.s.opts.StoreTimeout))
@@ -164,17 +193,16 @@ func (x *exchange) boundBody() {
 // read decodes the body, which may have that many bytes at most, into v. It reads the body to
 // its end: only then does net/http notice that the caller hangs up. If the body is not as it
 // should be, read refuses the request, and reports false. A caller that is gone before the
-// body is complete has changed nothing. Renewals and releases of many holds may be large: they
-// are counted in the pool large.
-func (x *exchange) read(v any, most int64, large *pool) bool {
-	body, leave, err := x.readAll(most, large)
-	defer leave()
+// body is complete has changed nothing.
+func (x *exchange) read(v any, most int64) bool {
+	body, claim, err := x.readAll(most)
+	defer claim.Close()
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes")
 		return false
-	case errors.Is(err, errTooManyLarge):
+	case errors.Is(err, errTooMuch):
 		x.busy(err.Error())
 		return false
 	case err != nil:
@@ -183,6 +211,15 @@ func (x *exchange) read(v any, most int64, large *pool) bool {
 		return false
 	}
 	x.unread = 0
+	if x.spent { // what is most likely refused is understood one after the other
+		select {
+		case x.s.suspects <- struct{}{}:
+			defer func() { <-x.s.suspects }()
+		case <-x.r.Context().Done():
+			x.refuse(wire.KindInvalid, errHungUp.Error())
+			return false
+		}
+	}
 	if err := wire.Decode(body, v); err != nil {
 		kind := wire.KindInvalid
 		if errors.Is(err, wire.ErrTooMany) {
@@ -194,24 +231,39 @@ func (x *exchange) read(v any, most int64, large *pool) bool {
 	return true
 }
 
-// readAll reads the body to its end. If it is large, it is counted in the pool until leave
-// is called, which must be done in any case.
-func (x *exchange) readAll(most int64, large *pool) (body []byte, leave func(), err error) {
-	leave = func() {}
+// freeBody is how many bytes of a body count for nobody: as many as net/http has for each
+// connection. So whatever else a caller sends, it can renew some holds.
+const freeBody = 4 << 10
+
+var errTooMuch = errors.New("the caller sends too much at once")
+
+// readAll reads the body to its end. The memory that it takes meanwhile is claimed as the bytes
+// come: who sends slowly keeps nobody out.
+func (x *exchange) readAll(most int64) (body []byte, claim budget.Claim, err error) {
+	claim, _ = x.account.Open(budget.Bodies, 0)
 	r := http.MaxBytesReader(x.w, x.r.Body, most)
-	body, err = io.ReadAll(io.LimitReader(r, largeBody+1))
-	if err != nil || len(body) <= largeBody {
-		return body, leave, err
+	size := int64(512)
+	if n := x.r.ContentLength; n >= 0 && n < freeBody {
+		size = n + 1 // and its end
 	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), largePatience)
-	defer cancel()
-	enough, err := large.enter(ctx, front.Sender(x.caller, front.AddressOf(x.r)))
-	if err != nil {
-		return nil, leave, errTooManyLarge
+	body = make([]byte, 0, size)
+	for {
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, claim, nil
+		case err != nil:
+			return nil, claim, err
+		case len(body) < cap(body):
+			continue
+		}
+		size = 2 * int64(cap(body))
+		if size > freeBody && !claim.Grow(size/2) {
+			return nil, claim, errTooMuch
+		}
+		body = append(make([]byte, 0, size), body...)
 	}
-	whole := bytes.NewBuffer(body)
-	_, err = whole.ReadFrom(r)
-	return whole.Bytes(), enough, err
 }
 
 // answer writes v as the body of a success.
@@ -256,6 +308,7 @@ func (x *exchange) sendRefusal(r wire.Refusal) {
 // is refused before its body was read may send that first.
 func (x *exchange) send(status int, mediaType string, body []byte) {
 	x.status = status
+	x.work += float64(len(body)) / bytesOfWork
 	h := x.w.Header()
 	h.Set("Content-Type", mediaType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -287,7 +340,51 @@ func (x *exchange) logError(op string, err error) {
 	case !definite(err) && op != "release" && x.r.Context().Err() != nil:
 		return // the caller hung up, which ends all calls but releases
 	}
-	x.s.opts.Logger.Warn("holdfast server: the store failed", "op", op, "error", err)
+	if before, ok := x.s.failures.note(op, err, time.Now()); ok {
+		attrs := []any{"op", op, "error", err}
+		if before > 0 {
+			attrs = append(attrs, "more since the last such line", before)
+		}
+		x.s.opts.Logger.Warn("holdfast server: the store failed", attrs...)
+	}
+}
+
+// failures are those of the store that the log was told of.
+type failures struct {
+	mu  sync.Mutex
+	all map[failure]*repeats
+}
+
+type failure struct {
+	op   string
+	kind wire.Kind
+}
+
+type repeats struct {
+	next  time.Time // when the log is told again
+	count int       // since it was told last
+}
+
+// failurePause is how long after a failure the log is not told of the same one.
+const failurePause = time.Minute
+
+// note reports whether the log is to be told of the failure, and of how many before it was not.
+func (f *failures) note(op string, err error, now time.Time) (repeated int, tell bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := failure{op, wire.KindOf(err)}
+	r := f.all[key]
+	if r == nil {
+		r = new(repeats)
+		f.all[key] = r
+	}
+	if now.Before(r.next) {
+		r.count++
+		return 0, false
+	}
+	repeated = r.count
+	*r = repeats{next: now.Add(failurePause)}
+	return repeated, true
 }
 
 // detail is what a caller is told of an error. What a store says of others' records and of

@@ -17,7 +17,7 @@ import (
 // token name: a request that a proxy repeats finds that hold, or none.
 func (s *Server) forceRelease(x *exchange) {
 	var body wire.ForceRequest
-	if !x.read(&body, smallBody, nil) {
+	if !x.read(&body, smallBody) {
 		return
 	}
 	if err := validForce(body); err != nil {
@@ -29,8 +29,8 @@ func (s *Server) forceRelease(x *exchange) {
 		Reason: body.Reason,
 	}
 	if !x.caller.May(access.Force, body.Resource) {
-		event.Outcome = "denied"
-		_ = x.audit(event)
+		event.Outcome, event.Count = "denied", 1
+		x.auditRefused(event)
 		x.refuse(wire.KindDenied, x.whyDenied(fmt.Errorf("%w: no right to force a release of %q", errDenied, body.Resource)))
 		return
 	}
@@ -54,6 +54,7 @@ func (s *Server) forceRelease(x *exchange) {
 			return
 		}
 	}
+	s.live.forget(q.HoldID)
 	if h := s.opts.History; h != nil && result.Found {
 		h.Forced(q.HoldRef, sent, x.caller.Name(), body.Reason)
 	}
@@ -131,7 +132,7 @@ func (s *Server) find(ctx context.Context, f driver.Filter, id driver.HoldID) (_
 // sweep serves POST /v1/sweep.
 func (s *Server) sweep(x *exchange) {
 	var body wire.SweepRequest
-	if !x.read(&body, smallBody, nil) {
+	if !x.read(&body, smallBody) {
 		return
 	}
 	q := body.Driver()

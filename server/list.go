@@ -8,12 +8,12 @@ import (
 	"iter"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 // holds serves GET /v1/holds.
@@ -67,6 +67,9 @@ func serveList[T, W any](
 		x.denyLook(r)
 		return
 	}
+	if !x.spendList(q) {
+		return
+	}
 	end, ok := x.takeList()
 	if !ok {
 		return
@@ -80,7 +83,7 @@ func serveList[T, W any](
 	defer silence.Stop()
 
 	out := lister{x: x, q: q, entries: []json.RawMessage{}}
-	began := time.Now()
+	began, rows := time.Now(), 0
 entries:
 	for _, f := range q.filters {
 		for entry, failed := range all(ctx, f) {
@@ -89,6 +92,7 @@ entries:
 				break entries
 			}
 			silence.Reset(listSilence)
+			rows++
 			resource, lockID := names(entry)
 			if resource == reserved || !x.mayShow(q, resource, lockID) {
 				continue
@@ -103,7 +107,29 @@ entries:
 		err = context.Cause(ctx)
 	}
 	s.opts.Observer.storeCall(x.r.Context(), op, began, err)
+	x.work += float64(rows * rowOfWork)
+	if isWhole(q) && err == nil {
+		s.listed.Store(int64(rows))
+	}
 	out.end(op, err, whole)
+}
+
+// isWhole reports whether the list is of everything, as far as the store is concerned.
+func isWhole(q query) bool { return q.filter.Resource == "" && q.filter.LockID == "" }
+
+// spendList charges a list for as many entries as the last one had. It has refused the
+// request if the caller may not have so many now.
+func (x *exchange) spendList(q query) bool {
+	work := float64(rowOfWork)
+	if isWhole(q) {
+		work *= float64(x.s.listed.Load())
+	}
+	if wait, ok := x.account.Spend(budget.Reads, work); !ok {
+		x.refuseUntil(wire.KindBusy, "the caller has used up its share of lists and pages", wire.MillisUp(wait))
+		return false
+	}
+	x.work -= work // it was charged
+	return true
 }
 
 // mayList reports whether the caller may see anything of the resource.
@@ -191,6 +217,7 @@ func (l *lister) revoked() error {
 
 // write writes a part of an answer and sends it.
 func (x *exchange) write(part []byte) bool {
+	x.work += float64(len(part)) / bytesOfWork
 	_ = x.control.SetWriteDeadline(time.Now().Add(writePatience))
 	if _, err := x.w.Write(part); err != nil {
 		return false
@@ -238,47 +265,18 @@ func (x *exchange) denyLook(resource string) {
 	x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to look at %q", errDenied, resource))
 }
 
-// listCounts counts the lists under way, of all callers and of each.
-type listCounts struct {
-	mu  sync.Mutex
-	all int
-	of  map[string]int
-}
-
-// take counts a list unless there are too many. Callers without a name are all the same one,
-// which has no limit of its own.
-func (l *listCounts) take(name string, most, mostOfOne int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all >= most || name != "" && l.of[name] >= mostOfOne {
-		return false
-	}
-	l.all++
-	l.of[name]++
-	return true
-}
-
-func (l *listCounts) give(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all--
-	if l.of[name]--; l.of[name] == 0 {
-		delete(l.of, name)
-	}
-}
-
 // takeList begins a list, which ends with end. It has refused the request if there are too
 // many.
 func (x *exchange) takeList() (end func(), ok bool) {
-	s, name := x.s, x.caller.Name()
-	if !s.lists.take(name, s.opts.MaxLists, s.opts.MaxListsOfCaller) {
+	claim, ok := x.account.Open(budget.Lists, 1)
+	if !ok {
 		x.busy("too many lists at once")
 		return nil, false
 	}
-	s.opts.Observer.stream(ListStream, 1)
+	x.s.opts.Observer.stream(ListStream, 1)
 	return func() {
-		s.opts.Observer.stream(ListStream, -1)
-		s.lists.give(name)
+		x.s.opts.Observer.stream(ListStream, -1)
+		claim.Close()
 	}, true
 }
 

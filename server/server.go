@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storecall"
 	"github.com/holdfast-go/holdfast/internal/waitline"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
@@ -29,12 +29,9 @@ type Options struct {
 	MaxWait time.Duration
 	// StoreTimeout bounds each call of the store. Default: 10 s.
 	StoreTimeout time.Duration
-	// MaxWaits is how many acquires may wait at a time, and MaxWatches how many watches
-	// there may be. Further ones are refused with 429. Default: 20,000 each.
-	MaxWaits, MaxWatches int
-	// MaxLists is how many lists are answered at a time, and MaxListsOfCaller how many of
-	// one caller, if callers have names. Default: 16 and 4.
-	MaxLists, MaxListsOfCaller int
+	// Budget is what each caller may do. It should be that of package front, too. What is
+	// beyond is refused with 429. Default: one of its own.
+	Budget *budget.Budget
 	// Audit is told what callers acquire, release and are denied, and each forced release and
 	// sweep also before it is done: that is refused if the error is not nil. See Event.
 	Audit func(Event) error
@@ -52,9 +49,6 @@ type Options struct {
 const (
 	DefaultMaxWait      = 25 * time.Second
 	DefaultStoreTimeout = 10 * time.Second
-	defaultMaxOpen      = 20_000
-	defaultLists        = 16
-	defaultListsOfOne   = 4
 )
 
 func withDefaults(opts *Options) (Options, error) {
@@ -62,15 +56,14 @@ func withDefaults(opts *Options) (Options, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if o.MaxWait < 0 || o.StoreTimeout < 0 || o.MaxWaits < 0 || o.MaxWatches < 0 || o.MaxLists < 0 || o.MaxListsOfCaller < 0 {
+	if o.MaxWait < 0 || o.StoreTimeout < 0 {
 		return o, errors.New("holdfast server: a negative option")
 	}
 	o.MaxWait = cmp.Or(o.MaxWait, DefaultMaxWait)
 	o.StoreTimeout = cmp.Or(o.StoreTimeout, DefaultStoreTimeout)
-	o.MaxWaits = cmp.Or(o.MaxWaits, defaultMaxOpen)
-	o.MaxWatches = cmp.Or(o.MaxWatches, defaultMaxOpen)
-	o.MaxLists = cmp.Or(o.MaxLists, defaultLists)
-	o.MaxListsOfCaller = cmp.Or(o.MaxListsOfCaller, defaultListsOfOne)
+	if o.Budget == nil {
+		o.Budget = budget.New(nil)
+	}
 	if o.Identify == nil {
 		everybody := access.Everybody()
 		o.Identify = func(*http.Request) (access.Caller, error) { return everybody, nil }
@@ -93,9 +86,10 @@ type Server struct {
 	lines    *waitline.Lines
 	cleaner  *cleanup.Cleaner
 
-	waitTokens, watchTokens chan struct{} // as many as there may be
-	lists                   listCounts
-	renewals, releases      *pool // of large bodies
+	live     liveHolds
+	listed   atomic.Int64  // rows of the last whole list
+	suspects chan struct{} // one body of a caller that has wasted its share is understood at a time
+	failures failures
 
 	draining atomic.Bool
 	waits    context.Context // until EndWaits
@@ -115,14 +109,13 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, store: store, identity: identity{found: make(chan struct{})},
-		waitTokens: make(chan struct{}, o.MaxWaits), watchTokens: make(chan struct{}, o.MaxWatches),
-		lists: listCounts{of: make(map[string]int)}, renewals: newPool(), releases: newPool(),
+		live: liveHolds{all: map[driver.HoldID]liveHold{}}, suspects: make(chan struct{}, 1), failures: failures{all: map[failure]*repeats{}},
 	}
 	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()
 	s.scope = storecall.NewScope(clock.New())
 	lines := waitline.Config{
-		Scope: s.scope, Traits: store.Traits, Places: placesOfLine, Poll: pollLimit, MostAway: 2 * min(o.MaxWaits, math.MaxInt/2),
+		Scope: s.scope, Traits: store.Traits, Places: placesOfLine, Poll: pollLimit, MostAway: mostAway,
 		Watched: func(_ string, began time.Time, err error) { o.Observer.storeCall(s.scope.Life, "watch", began, err) },
 	}
 	if w, ok := store.(driver.Watcher); ok {
@@ -133,6 +126,9 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	s.scope.Go(s.identify)
 	return s, nil
 }
+
+// mostAway is for how many waiters a line keeps a turn while they are not there.
+const mostAway = 40_000
 
 // cleanBatch is how many holds one call of a clean-up releases. They are few, because each is
 // looked at before.

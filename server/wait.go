@@ -24,19 +24,6 @@ const (
 	overtime = 2 * time.Second
 )
 
-// take takes one of the tokens of waits or of watches, unless all are taken. give gives it
-// back. Renewals and releases need none: they are never refused because others wait.
-func take(tokens chan struct{}) bool {
-	select {
-	case tokens <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func give(tokens chan struct{}) { <-tokens }
-
 // waiterKey names an acquisition of one resource. Nobody gets at that of another, even if he
 // knows its hold ID.
 type waiterKey struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 // line sends waits for the resource one after the other, and returns their answers.
@@ -510,25 +511,34 @@ func TestReleaseOfAPlaceThatIsKept(t *testing.T) {
 
 func TestTooManyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, nil, &server.Options{MaxWaits: 2, MaxWatches: 1})
-		g := s.acquire(wire.AcquireRequest{Resource: "r"})
-		q := wire.AcquireRequest{Resource: "r", WaitMs: 20_000}
-		waits, _ := s.line(2, q)
-		a := s.post(wire.AcquirePath, q)
+		shares := map[budget.Stock]budget.Share{budget.Acquires: {Caller: 2, All: 3}, budget.Watches: {Caller: 1, All: 2}}
+		s := newSite(t, nil, &server.Options{Identify: newPeople().identify, Budget: budget.New(&budget.Options{Shares: shares})})
+		q := wire.AcquireRequest{Resource: "r", WaitMs: 20_000, HoldID: driver.NewHoldID(), TTLMs: 600_000}
+		g := grantOf(t, s.as("alice", wire.AcquirePath, q))
+		waits := make([]<-chan answer, 2)
+		for i := range waits {
+			q.HoldID = driver.NewHoldID()
+			waits[i] = s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+			synctest.Wait()
+		}
+		q.HoldID = driver.NewHoldID()
+		a := s.as("alice", wire.AcquirePath, q)
 		mustBe(t, a, wire.KindBusy)
 		if a.header.Get("Retry-After") != "1" {
 			t.Errorf("%v", a.header)
 		}
-		// Others are not concerned.
-		if r := s.renew(refOf(g), 0); r.Outcome != wire.Renewed {
-			t.Errorf("%+v", r)
+		_, stop := s.eventsAs(wire.WatchPath+"?resource=r", "alice")
+		defer stop()
+		mustBe(t, s.get(wire.WatchPath+"?resource=r", "Who", "alice"), wire.KindBusy)
+		// Others are not concerned, and renewals and releases are not.
+		heldOf(t, s.as("bob", wire.AcquirePath, wire.AcquireRequest{Resource: "r"}))
+		if a := s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g)}}}); a.status != 200 {
+			t.Errorf("a renewal: %d", a.status)
 		}
-		heldOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"}))
-		s.release(refOf(g))
-		g2 := grantOf(t, <-waits[0])
-		s.release(refOf(g2))
+		s.as("alice", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
+		g = grantOf(t, <-waits[0])
+		s.as("alice", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
 		grantOf(t, <-waits[1])
-		heldOf(t, s.post(wire.AcquirePath, q))
 	})
 }
 

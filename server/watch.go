@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 // watch serves GET /v1/watch: the signals of the store as server-sent events. The first is
@@ -34,11 +35,13 @@ func (s *Server) watch(x *exchange) {
 	case s.waits.Err() != nil:
 		x.draining(wire.KindDraining)
 		return
-	case !take(s.watchTokens):
+	}
+	claim, ok := x.account.Open(budget.Watches, 1)
+	if !ok {
 		x.busy("too many watches at this server")
 		return
 	}
-	defer give(s.watchTokens)
+	defer claim.Close()
 	s.opts.Observer.stream(WatchStream, 1)
 	defer s.opts.Observer.stream(WatchStream, -1)
 

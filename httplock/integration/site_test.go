@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
@@ -47,11 +48,13 @@ func listenAt(t testing.TB, l net.Listener, store driver.Store, identify access.
 	if identify == nil {
 		identify = operator
 	}
-	s, err := server.New(store, &server.Options{Identify: front.CallerOf})
+	much := budget.Rate{PerSecond: 1_000_000, Most: 1_000_000}
+	b := budget.New(&budget.Options{Rates: map[budget.Flow]budget.Rate{budget.Requests: much, budget.Renewals: much}})
+	s, err := server.New(store, &server.Options{Identify: front.CallerOf, Budget: b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := front.Handler(s, &front.Options{Identify: identify, Hosts: []string{"127.0.0.1"}, Limits: front.Limits{Rate: 1_000_000}})
+	f, err := front.Handler(s, &front.Options{Identify: identify, Hosts: []string{"127.0.0.1"}, Budget: b})
 	if err != nil {
 		t.Fatal(err)
 	}

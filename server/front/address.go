@@ -62,11 +62,15 @@ func networkOf(address string) string {
 	return ip.String()
 }
 
-// Sender names who is counted together: a caller, or if callers have no names the address,
-// which is one that AddressOf returned. No address begins with "caller/".
+// Sender names who is counted together: a caller, or if callers have no names the user of a
+// socket, all of loopback, or a network. The address is one that AddressOf returned. No
+// address begins with "caller/".
 func Sender(c access.Caller, address string) string {
 	if c != nil && c.Name() != "" {
 		return "caller/" + c.Name()
+	}
+	if ip, err := netip.ParseAddr(address); err == nil && ip.IsLoopback() {
+		return "loopback" // a user of the machine has all of its addresses
 	}
 	return networkOf(address)
 }

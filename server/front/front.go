@@ -31,6 +31,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 // Options are what a Front needs to know. The zero value is that of a server on loopback
@@ -50,11 +51,12 @@ type Options struct {
 	// to point there.
 	Hosts []string
 	// Proxies are the addresses of proxies that are believed when they say, in
-	// X-Forwarded-For, which address a request came from. It is used for AddressOf, and to
-	// count the requests of an address.
+	// X-Forwarded-For, which address a request came from. It is used for AddressOf, and for
+	// the budget of callers without a name.
 	Proxies []netip.Prefix
-	// Limits bound what one caller may do at a time.
-	Limits Limits
+	// Budget is what each caller may do. It is to be that of the handler, too. Default: one
+	// of its own.
+	Budget *budget.Budget
 	// Store returns the ID of the store for wire.StoreHeader, or "" while it is not known.
 	Store func() string
 	// Refused is told of each request whose caller is not known, and why, but for those of
@@ -69,13 +71,13 @@ type Options struct {
 // Front is a http.Handler that passes on what may come in. All methods may be called
 // concurrently.
 type Front struct {
-	next     http.Handler
-	opts     Options
-	hosts    map[string]bool
-	origins  *http.CrossOriginProtection
-	renewals *lane // renew and release
-	others   *lane
-	failures *buckets
+	next    http.Handler
+	opts    Options
+	hosts   map[string]bool
+	origins *http.CrossOriginProtection
+	// failed is what addresses may do from which somebody failed to say who he is, and guests
+	// what they may do. However many addresses there are, they push no caller out.
+	failed, guests *budget.Budget
 }
 
 // Handler returns a Front for next.
@@ -92,14 +94,19 @@ func Handler(next http.Handler, o *Options) (*Front, error) {
 		}
 		f.hosts[name] = true
 	}
-	limits, err := f.opts.Limits.withDefaults()
-	if err != nil {
-		return nil, err
+	if f.opts.Budget == nil {
+		f.opts.Budget = budget.New(nil)
 	}
-	f.renewals, f.others = newLane(limits), newLane(limits)
-	f.failures = newBuckets(failureRate, failureBurst)
+	f.failed = budget.New(&budget.Options{Rates: map[budget.Flow]budget.Rate{budget.Requests: {PerSecond: failureRate, Most: failureBurst}}})
+	f.guests = budget.New(nil)
 	return f, nil
 }
+
+// An address may send failureBurst requests without a caller at once, and then ten a minute.
+const (
+	failureBurst = 10
+	failureRate  = 10.0 / 60
+)
 
 // isOpen reports whether everybody may have what is at the path: balancers ask for it.
 func isOpen(path string) bool {
@@ -144,17 +151,48 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in.caller = caller
-	lane := f.others
-	if r.URL.Path == wire.RenewPath || r.URL.Path == wire.ReleasePath {
-		lane = f.renewals
-	}
-	leave, no := lane.enter(Sender(caller, in.address), time.Now()) // that of a guest is its address
-	if no != nil {
-		f.refuse(w, no)
+	if wait, ok := f.mayCome(r, caller, in.address); !ok {
+		f.refuse(w, &refusal{wire.KindBusy, "the caller has used up its share: see the limits of the server", wait})
 		return
 	}
-	defer leave()
 	f.next.ServeHTTP(w, in.with(r))
+}
+
+// The work of a request before that of its handler is known, in microseconds of a core: a
+// token that a guest sends is looked for, and told to the audit.
+const (
+	readWork   = 100
+	signInWork = 10_000
+)
+
+// mayCome charges a request before anything is done for it. A caller that is not known is
+// charged as its address.
+func (f *Front) mayCome(r *http.Request, c access.Caller, address string) (wait time.Duration, ok bool) {
+	if c == nil {
+		work := readWork
+		if r.Method == http.MethodPost {
+			work = signInWork
+		}
+		return f.guests.Of(networkOf(address), false).Spend(budget.Reads, float64(work))
+	}
+	account := Account(f.opts.Budget, c, address, r)
+	switch path := r.URL.Path; {
+	case path == wire.RenewPath, path == wire.ReleasePath:
+		return account.MayRenew()
+	case r.Method == http.MethodPost, path == wire.WatchPath, path == wire.TraitsPath:
+		return account.Spend(budget.Requests, 1)
+	}
+	return account.Spend(budget.Reads, readWork)
+}
+
+// Account returns what the caller of the request is charged to. Who may force everything has
+// an account of its own for what an operator does: to look, to force and to sweep.
+func Account(b *budget.Budget, c access.Caller, address string, r *http.Request) budget.Account {
+	switch r.URL.Path {
+	case wire.AcquirePath, wire.RenewPath, wire.ReleasePath, wire.WatchPath, wire.TraitsPath:
+		return b.Of(Sender(c, address), false)
+	}
+	return b.Of(Sender(c, address), c != nil && c.MayAll(access.Force))
 }
 
 // identify finds out who sent a request. At a Unix socket it is the user at the other end,
@@ -182,7 +220,7 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 	w.Header().Set("WWW-Authenticate", "Bearer") // also of a 429: to be known is what helps
 	// The request was looked at, and would have been served had its caller been known: an
 	// address from which others try tokens shuts nobody out.
-	if wait, ok := f.failures.take(networkOf(address), time.Now()); !ok {
+	if wait, ok := f.failed.Of(networkOf(address), false).Spend(budget.Requests, 1); !ok {
 		f.refuse(w, &refusal{wire.KindBusy, err.Error() + "; and too many such requests came from this address", wait})
 		return
 	}
@@ -196,7 +234,7 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 // token is counted. It reports whether the address may go on, and if not, how long until then.
 // It is for handlers that take tokens in another way than a request's header.
 func (f *Front) Failed(r *http.Request) (wait time.Duration, ok bool) {
-	return f.failures.take(networkOf(AddressOf(r)), time.Now())
+	return f.failed.Of(networkOf(AddressOf(r)), false).Spend(budget.Requests, 1)
 }
 
 // inbound is what is known of a request.

@@ -152,17 +152,15 @@ func TestHostOfOldRequests(t *testing.T) {
 
 func TestHandlerRefused(t *testing.T) {
 	for name, o := range map[string]*Options{
-		"an empty host":   {Hosts: []string{""}},
-		"a URL":           {Hosts: []string{"https://locks.example.com"}},
-		"a wildcard":      {Hosts: []string{"*.example.com"}},
-		"a port alone":    {Hosts: []string{":80"}},
-		"no port":         {Hosts: []string{"a:"}},
-		"port 0":          {Hosts: []string{"a:0"}},
-		"a port too far":  {Hosts: []string{"a:65536"}},
-		"a bare IPv6":     {Hosts: []string{"2001:db8::1"}},
-		"no IPv6":         {Hosts: []string{"[a]"}},
-		"a negative rate": {Limits: Limits{Rate: -1}},
-		"negative open":   {Limits: Limits{Open: -1}},
+		"an empty host":  {Hosts: []string{""}},
+		"a URL":          {Hosts: []string{"https://locks.example.com"}},
+		"a wildcard":     {Hosts: []string{"*.example.com"}},
+		"a port alone":   {Hosts: []string{":80"}},
+		"no port":        {Hosts: []string{"a:"}},
+		"port 0":         {Hosts: []string{"a:0"}},
+		"a port too far": {Hosts: []string{"a:65536"}},
+		"a bare IPv6":    {Hosts: []string{"2001:db8::1"}},
+		"no IPv6":        {Hosts: []string{"[a]"}},
 	} {
 		if _, err := Handler(whoami, o); err == nil {
 			t.Errorf("%s is accepted", name)

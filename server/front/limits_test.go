@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 func prefixes(texts ...string) (all []netip.Prefix) {
@@ -24,129 +26,138 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-func TestBuckets(t *testing.T) {
-	now := time.Now()
-	b := newBuckets(10, 3)
-	for i := range 3 {
-		if _, ok := b.take("a", now); !ok {
-			t.Errorf("take %d is refused", i)
-		}
-	}
-	if wait, ok := b.take("a", now); ok || wait != 100*time.Millisecond {
-		t.Errorf("the fourth: %v after %v", ok, wait)
-	}
-	if _, ok := b.take("b", now); !ok {
-		t.Error("another key is refused")
-	}
-	if wait, ok := b.take("a", now.Add(50*time.Millisecond)); ok || wait != 50*time.Millisecond {
-		t.Errorf("too early: %v after %v", ok, wait)
-	}
-	if _, ok := b.take("a", now.Add(-time.Hour)); ok {
-		t.Error("an earlier time fills the bucket")
-	}
-	now = now.Add(time.Hour)
-	for range 3 {
-		if _, ok := b.take("a", now); !ok {
-			t.Error("after an hour the bucket is not full")
-		}
-	}
-	if _, ok := b.take("a", now); ok {
-		t.Error("after an hour the bucket holds more than its size")
-	}
-}
-
-func TestBucketsAreBounded(t *testing.T) {
-	now := time.Now()
-	b := newBuckets(1, 1)
-	for i := range maxBuckets {
-		if _, ok := b.take(strconv.Itoa(i), now); !ok {
-			t.Fatal("refused")
-		}
-	}
-	if _, ok := b.take("one", now); !ok {
-		t.Error("the first of all others is refused")
-	}
-	if _, ok := b.take("two", now); ok || len(b.all) != maxBuckets+1 {
-		t.Errorf("the others do not share a bucket, there are %d", len(b.all))
-	}
-	if _, ok := b.take("0", now); ok {
-		t.Error("one that is known gets more")
-	}
-	if _, ok := b.take("two", now.Add(time.Second)); !ok || len(b.all) != 1 {
-		t.Errorf("full buckets are kept: %d", len(b.all))
-	}
-}
-
 // Whatever a caller sends, its renewals and others' requests are served.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		auth, tokens := newAuth(t, "a", "b")
-		f := newFront(t, whoami, &Options{Identify: auth.Identify, Hosts: []string{"example.com"}, Limits: Limits{Rate: 5}})
-		get := func(name, path string) answer {
-			r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		f := newFront(t, whoami, &Options{Identify: auth.Identify, Hosts: []string{"example.com"}, Budget: budget.New(&budget.Options{
+			Rates: map[budget.Flow]budget.Rate{budget.Requests: {PerSecond: 5, Most: 5}},
+		})})
+		ask := func(name, path string) answer {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader("{}"))
+			if path == wire.HoldsPath || path == "/healthz" {
+				r.Method = "GET"
+			}
+			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Authorization", "Bearer "+tokens[name])
 			w := httptest.NewRecorder()
 			f.ServeHTTP(w, r)
 			return readAnswer(t, w.Result())
 		}
 		for range 5 {
-			if got := get("a", "/v1/holds"); got.status != 200 {
+			if got := ask("a", wire.AcquirePath); got.status != 200 {
 				t.Fatalf("%d: %s", got.status, got.body)
 			}
 		}
-		got := get("a", "/v1/holds")
+		got := ask("a", wire.AcquirePath)
 		if got.kind != wire.KindBusy || got.header.Get("Retry-After") != "1" {
 			t.Errorf("the sixth: %d, Retry-After %q", got.status, got.header.Get("Retry-After"))
 		}
-		for _, ask := range [][2]string{{"a", wire.RenewPath}, {"a", wire.ReleasePath}, {"b", "/v1/holds"}, {"a", "/healthz"}} {
-			if got := get(ask[0], ask[1]); got.status != 200 {
-				t.Errorf("%v: %d", ask, got.status)
+		for _, other := range [][2]string{{"a", wire.RenewPath}, {"a", wire.ReleasePath}, {"b", wire.AcquirePath}, {"a", wire.HoldsPath}, {"a", "/healthz"}} {
+			if got := ask(other[0], other[1]); got.status != 200 {
+				t.Errorf("%v: %d", other, got.status)
 			}
 		}
 		time.Sleep(200 * time.Millisecond)
-		if got := get("a", "/v1/holds"); got.status != 200 {
+		if got := ask("a", wire.AcquirePath); got.status != 200 {
 			t.Errorf("200 ms later: %d", got.status)
 		}
 	})
 }
 
-// A caller with as many waits as it may have can still renew, and others can wait.
-func TestOpen(t *testing.T) {
-	auth, tokens := newAuth(t, "a", "b")
-	arrived, leave := make(chan string, 10), make(chan struct{})
-	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == wire.AcquirePath {
-			arrived <- AddressOf(r)
-			<-leave
-		}
-		whoami.ServeHTTP(w, r)
-	})
-	addr := start(t, next, &Options{Identify: auth.Identify, Limits: Limits{Open: 2}})
-	c := client(t, nil)
-	post := func(name, path string) answer {
-		return send(t, c, "POST", "http://"+addr+path, "{}", "Content-Type: application/json", "Authorization: Bearer "+tokens[name])
+// unread is a body that must not be read.
+type unread struct{ *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.Error("the body is read")
+	return 0, io.EOF
+}
+
+// Who has nothing left is refused before its body is read. Of renewals that is who has wasted
+// its share, and has no hold that the server remembers.
+func TestRefusedUnread(t *testing.T) {
+	auth, tokens := newAuth(t, "a")
+	b := budget.New(nil)
+	f := newFront(t, whoami, &Options{Identify: auth.Identify, Hosts: []string{"example.com"}, Budget: b})
+	ask := func(path string, body io.Reader) answer {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", path, body)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+tokens["a"])
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		return readAnswer(t, w.Result())
 	}
-	done := make(chan answer, 3)
-	for _, name := range []string{"a", "a", "b"} {
-		go func() { done <- post(name, wire.AcquirePath) }()
-		<-arrived
-	}
-	if got := post("a", wire.AcquirePath); got.kind != wire.KindBusy || got.header.Get("Retry-After") != "1" {
-		t.Errorf("the third: %d, Retry-After %q", got.status, got.header.Get("Retry-After"))
-	}
-	for _, path := range []string{wire.RenewPath, wire.ReleasePath} {
-		if got := post("a", path); got.status != 200 {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
-		}
-	}
-	close(leave)
-	for range 3 {
-		if got := <-done; got.status != 200 {
-			t.Errorf("a wait: %d %s", got.status, got.body)
+	a := b.Of("caller/a", false)
+	a.Waste(1_000_000)
+	for _, path := range []string{wire.AcquirePath, wire.RenewPath, wire.ReleasePath} {
+		if got := ask(path, unread{t}); got.kind != wire.KindBusy {
+			t.Errorf("%s: %d", path, got.status)
 		}
 	}
-	if got := post("a", wire.AcquirePath); got.status != 200 {
-		t.Errorf("after they left: %d %s", got.status, got.body)
+	hold, _ := a.Open(budget.Holds, 1)
+	defer hold.Close()
+	if got := ask(wire.RenewPath, strings.NewReader("{}")); got.status != 200 {
+		t.Errorf("a renewal of who has a hold: %d", got.status)
+	}
+}
+
+// An operator has a share of its own to look and force, which also its own locks do not use.
+func TestOperators(t *testing.T) {
+	auth, tokens := newAuth(t, "a")
+	for name, c := range map[string]struct {
+		force bool
+		want  int
+	}{"an operator": {true, 200}, "another caller": {false, 429}} {
+		b := budget.New(nil)
+		identify := func(r *http.Request) (access.Caller, error) {
+			caller, err := auth.Identify(r)
+			return ranked{caller, c.force}, err
+		}
+		f := newFront(t, whoami, &Options{Identify: identify, Hosts: []string{"example.com"}, Budget: b})
+		b.Of("caller/a", false).Correct(budget.Reads, 1e9)
+		b.Of("caller/a", false).Correct(budget.Requests, 1e9)
+		for _, path := range []string{wire.HoldsPath, "/resource", wire.ForceReleasePath, wire.SweepPath, "/force"} {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", path, nil)
+			if path == wire.HoldsPath || path == "/resource" {
+				r.Method = "GET"
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+tokens["a"])
+			w := httptest.NewRecorder()
+			f.ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("%s, %s: %d", name, path, w.Code)
+			}
+		}
+	}
+}
+
+// ranked is a caller that may force everything, or not.
+type ranked struct {
+	access.Caller
+	force bool
+}
+
+func (r ranked) MayAll(v access.Verb) bool { return r.force && v == access.Force }
+
+func TestSender(t *testing.T) {
+	auth, tokens := newAuth(t, "a")
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+	r.Header.Set("Authorization", "Bearer "+tokens["a"])
+	named, err := auth.Identify(r)
+	check(t, err)
+	for _, c := range []struct {
+		caller  access.Caller
+		address string
+		want    string
+	}{
+		{named, "192.0.2.1", "caller/a"},
+		{access.Everybody(), "127.0.0.1", "loopback"}, {access.Everybody(), "127.9.9.9", "loopback"}, {access.Everybody(), "::1", "loopback"},
+		{access.Operator(), "unix:0", "unix:0"}, {access.Everybody(), "192.0.2.1", "192.0.2.1"}, {nil, "2001:db8::7", "2001:db8::/64"},
+	} {
+		if got := Sender(c.caller, c.address); got != c.want {
+			t.Errorf("%s: %s, want %s", c.address, got, c.want)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/audit"
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/dashboard"
 	"github.com/holdfast-go/holdfast/server/front"
 	"github.com/holdfast-go/holdfast/server/history"
@@ -47,7 +48,7 @@ func Run(ctx context.Context, c Config) error {
 	process.OutlivePipes()
 	stops, _ := process.Stops() // to the end of the process: a second one ends it at once
 	hangups, _ := process.Hangups()
-	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), latency: latency.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
+	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), budget: budget.New(nil), latency: latency.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
 	err := r.start(ctx)
 	if err == nil {
 		err = r.until(ctx, stops, hangups)
@@ -60,6 +61,7 @@ type running struct {
 	Config
 	log      *slog.Logger
 	meters   *meters.Meters
+	budget   *budget.Budget // of server, pages and front
 	store    driver.Store
 	server   *server.Server
 	latency  *latency.Log
@@ -93,7 +95,7 @@ func (r *running) start(ctx context.Context) error {
 	}
 	opts := &front.Options{
 		Identify: r.browsers(r.identify()), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit),
-		Answered: r.meters.Refused, Log: r.log,
+		Budget: r.budget, Answered: r.meters.Refused, Log: r.log,
 	}
 	if r.auth != nil {
 		opts.Guests = r.isForPages
@@ -133,7 +135,7 @@ func (r *running) open(ctx context.Context) (err error) {
 	}
 	r.look()
 	r.server, err = server.New(r.store, &server.Options{
-		Identify: front.CallerOf, MaxWait: r.MaxWait, Audit: keep(r.audit), History: r.history, Logger: r.log, Observer: r.observer(),
+		Identify: front.CallerOf, MaxWait: r.MaxWait, Budget: r.budget, Audit: keep(r.audit), History: r.history, Logger: r.log, Observer: r.observer(),
 	})
 	return err
 }

@@ -1,0 +1,206 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
+)
+
+// invented are renewals of holds that are not there.
+func invented(n int) (holds []wire.Renewal) {
+	for range n {
+		holds = append(holds, wire.Renewal{Ref: wire.Ref{Resource: "r", HoldID: driver.NewHoldID(), Token: 7}})
+	}
+	return holds
+}
+
+// Who renews what is not there loses its reserve, but not the holds that the server has seen.
+func TestRenewalsForNothing(t *testing.T) {
+	for name, as := range map[string]string{"lost": "bob", "denied": "carol"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ps := newPeople()
+				ps["carol"].may = map[access.Verb][]string{access.Lock: {"mine"}}
+				s := newSite(t, nil, &server.Options{Identify: ps.identify})
+				acquire := func(who string) wire.Ref {
+					return refOf(grantOf(t, s.as(who, wire.AcquirePath, wire.AcquireRequest{Resource: "mine", Mode: driver.Shared, HoldID: driver.NewHoldID(), TTLMs: 600_000})))
+				}
+				mine, others := acquire(as), acquire("alice")
+				renew := func(who string, holds ...wire.Renewal) answer {
+					return s.as(who, wire.RenewPath, wire.RenewRequest{Holds: holds})
+				}
+				refused := 0
+				for range 30 {
+					switch a := renew(as, invented(1000)...); {
+					case a.status == http.StatusOK && refused == 0:
+					case a.kind() == wire.KindBusy && a.header.Get("Retry-After") != "":
+						refused++
+					default:
+						t.Fatalf("after %d refusals %d %s", refused, a.status, a.body)
+					}
+				}
+				if refused < 10 {
+					t.Errorf("%d of 30 are refused", refused)
+				}
+				if a := renew("alice", wire.Renewal{Ref: others}); read[wire.RenewAnswer](t, a).Results[0].Outcome != wire.Renewed {
+					t.Errorf("of another caller: %s", a.body)
+				}
+				unnamed := mine
+				unnamed.Token = 0
+				mustBe(t, renew(as, wire.Renewal{Ref: unnamed}), wire.KindBusy)
+				mustBe(t, renew(as, wire.Renewal{Ref: others}), wire.KindBusy)
+				for range 3 {
+					rs := read[wire.RenewAnswer](t, renew(as, append(invented(999), wire.Renewal{Ref: mine})...)).Results
+					if rs[0].Outcome != wire.Unknown || rs[999].Outcome != wire.Renewed {
+						t.Errorf("%+v, %+v", rs[0], rs[999])
+					}
+				}
+				release := func() answer {
+					return s.as(as, wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: mine}}})
+				}
+				if r := read[wire.ReleaseAnswer](t, release()).Results[0]; !r.Found {
+					t.Errorf("%+v", r)
+				}
+				mustBe(t, release(), wire.KindBusy) // it is not known any more
+				time.Sleep(time.Minute)
+				if a := renew(as, invented(1)...); a.status != http.StatusOK {
+					t.Errorf("after a minute: %d %s", a.status, a.body)
+				}
+			})
+		})
+	}
+}
+
+// What a server has not granted itself it knows from the first renewal on.
+func TestRenewalsOfAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newSite(t, nil, nil)
+		g := first.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		b := budget.New(nil)
+		s := newSite(t, first.store, &server.Options{Budget: b})
+		waste := func() {
+			b.Of("unknown", false).Waste(1_000_000)
+			if a := s.post(wire.RenewPath, wire.RenewRequest{Holds: invented(1)}); a.kind() != wire.KindBusy {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+		}
+		renew := wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: 600_000}}}
+		waste()
+		mustBe(t, s.post(wire.RenewPath, renew), wire.KindBusy)
+		time.Sleep(3 * time.Minute)
+		if a := s.post(wire.RenewPath, renew); a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		waste()
+		for range 3 {
+			time.Sleep(9 * time.Minute)
+			waste()
+			if a := s.post(wire.RenewPath, renew); a.status != http.StatusOK {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		time.Sleep(11 * time.Minute) // it has ended
+		waste()
+		mustBe(t, s.post(wire.RenewPath, renew), wire.KindBusy)
+	})
+}
+
+// The lists of all callers together leave some to operators, and those of one some to others.
+func TestTooManyLists(t *testing.T) {
+	b := budget.New(nil)
+	s := newSite(t, nil, &server.Options{Identify: newPeople().identify, Budget: b})
+	list := func(who string) answer { return s.get(wire.HoldsPath, "Who", who) }
+	open := func(who string, n int64) {
+		claim, ok := b.Of("caller/"+who, false).Open(budget.Lists, n)
+		if !ok {
+			t.Fatalf("%s has no list", who)
+		}
+		t.Cleanup(claim.Close)
+	}
+	open("alice", 4)
+	mustBe(t, list("alice"), wire.KindBusy)
+	if a := list("bob"); a.status != http.StatusOK {
+		t.Errorf("of another caller: %d %s", a.status, a.body)
+	}
+	for _, who := range []string{"x", "y", "z"} {
+		open(who, 4)
+	}
+	mustBe(t, list("bob"), wire.KindBusy)
+	if a := list("oscar"); a.status != http.StatusOK {
+		t.Errorf("of an operator: %d %s", a.status, a.body)
+	}
+}
+
+// Lists cost what they walk through and write, not how often they are asked for.
+func TestListsAreCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+		for i := range 2000 {
+			hold := driver.AcquireRequest{Resource: fmt.Sprint(i), LockID: "x", HoldID: driver.NewHoldID(), TTL: time.Hour}
+			if _, err := s.store.Acquire(t.Context(), hold); err != nil {
+				t.Fatal(err)
+			}
+		}
+		served := 0
+		for ; served < 1000; served++ {
+			if a := s.get(wire.HoldsPath, "Who", "oscar"); a.kind() == wire.KindBusy && a.header.Get("Retry-After") == "1" {
+				break
+			}
+		}
+		if served < 5 || served > 60 {
+			t.Errorf("%d lists are served", served)
+		}
+		if a := s.get(wire.HoldsPath, "Who", "bob"); a.status != http.StatusOK {
+			t.Errorf("of another caller: %d", a.status)
+		}
+		if a := s.as("oscar", wire.AcquirePath, wire.AcquireRequest{Resource: "r"}); a.status != http.StatusOK {
+			t.Errorf("an acquire of the same one: %d", a.status)
+		}
+		time.Sleep(2 * time.Second)
+		if a := s.get(wire.HoldsPath, "Who", "oscar"); a.status != http.StatusOK {
+			t.Errorf("two seconds later: %d", a.status)
+		}
+	})
+}
+
+// A store that fails all the time is in the log once a minute.
+func TestLogOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failing atomic.Bool
+		store := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseReply: failing.Load()} })
+		var log bytes.Buffer
+		s := newSite(t, store, &server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		failing.Store(true)
+		fail := func(n int) (lines string) {
+			log.Reset()
+			for range n {
+				mustBe(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID()}), wire.KindUnknown)
+			}
+			return log.String()
+		}
+		if lines := fail(50); strings.Count(lines, "the store failed") != 1 {
+			t.Errorf("%s", lines)
+		}
+		time.Sleep(time.Minute)
+		if lines := fail(50); strings.Count(lines, "the store failed") != 1 || !strings.Contains(lines, "=49") {
+			t.Errorf("%s", lines)
+		}
+		s.post(wire.RenewPath, wire.RenewRequest{Holds: invented(1)})
+		if lines := log.String(); strings.Count(lines, "the store failed") != 2 {
+			t.Errorf("another failure: %s", lines)
+		}
+	})
+}
