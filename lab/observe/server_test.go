@@ -73,6 +73,7 @@ func TestServerMetrics(t *testing.T) {
 		"holdfast_server_streams{kind=list}":                                0,
 		"holdfast_server_auth_file_ok{}":                                    1,
 		"holdfast_server_audit_dropped_total{}":                             0,
+		"holdfast_server_audit_ok{}":                                        1,
 		"holdfast_server_history_events_total{}":                            1,
 		"holdfast_server_history_dropped_total{}":                           0,
 		"holdfast_server_history_ok{}":                                      1,

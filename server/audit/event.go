@@ -33,6 +33,10 @@ type Event struct {
 	Outcome string `json:"outcome,omitempty"`
 	// Reason is why a caller used force, or why it was denied.
 	Reason string `json:"reason,omitempty"`
+	// Items is how many items of a request this stands for, if they are several: the rest is
+	// of the first of them. Omitted is how many the caller had before in no event.
+	Items   int `json:"items,omitempty"`
+	Omitted int `json:"omitted,omitempty"`
 	// Dropped is how many events before this one are missing, because they came faster than
 	// they could be written.
 	Dropped uint64 `json:"dropped,omitempty"`

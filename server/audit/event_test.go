@@ -17,8 +17,8 @@ func TestLine(t *testing.T) {
 		want  string
 	}{
 		"all members": {
-			Event{moment, "billing", "192.0.2.1", "force-release", "größe/☃", "0a1b2c3d", 7, "released", `it "hangs"`, 0},
-			`{"time":"2026-11-24T12:00:00.123Z","caller":"billing","address":"192.0.2.1","action":"force-release","resource":"größe/☃","ref":"0a1b2c3d","token":7,"outcome":"released","reason":"it \"hangs\""}`,
+			Event{moment, "billing", "192.0.2.1", "force-release", "größe/☃", "0a1b2c3d", 7, "released", `it "hangs"`, 2, 3, 0},
+			`{"time":"2026-11-24T12:00:00.123Z","caller":"billing","address":"192.0.2.1","action":"force-release","resource":"größe/☃","ref":"0a1b2c3d","token":7,"outcome":"released","reason":"it \"hangs\"","items":2,"omitted":3}`,
 		},
 		"few members":     {Event{Time: moment, Action: "login"}, `{"time":"2026-11-24T12:00:00.123Z","action":"login"}`},
 		"a line end":      {Event{Time: moment, Action: "a", Resource: "r\r\n{\"time\":\"…\"}"}, `{"time":"2026-11-24T12:00:00.123Z","action":"a","resource":"r\r\n{\"time\":\"…\"}"}`},

@@ -25,6 +25,7 @@ const (
 type Log struct {
 	path  string
 	log   *slog.Logger
+	keep  func(*os.File, int64) error // keepRoom, or that of a test
 	queue chan item
 	ended chan struct{}
 
@@ -61,7 +62,7 @@ func Open(path string, o *Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{path: path, log: o.Log, queue: make(chan item, queued), ended: make(chan struct{})}
+	l := &Log{path: path, log: o.Log, keep: keepRoom, queue: make(chan item, queued), ended: make(chan struct{})}
 	l.log = cmp.Or(l.log, slog.New(slog.DiscardHandler))
 	go l.run(file)
 	return l, nil
@@ -78,6 +79,12 @@ func openFile(path string) (*os.File, error) {
 	}
 	return file, nil
 }
+
+// kept is how much room on the disk is kept for events that Record writes.
+const kept = 1 << 20
+
+// errFull says that there is only that room left.
+var errFull = errors.New("the disk is full: only what is done by force is written, in the room that was kept for that")
 
 var errClosed = errors.New("the audit is closed")
 

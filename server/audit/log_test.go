@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -104,7 +105,7 @@ func TestClosed(t *testing.T) {
 func TestDropped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	// Its goroutine is not started yet: so slow is the disk.
-	l := &Log{path: path, log: slog.New(slog.DiscardHandler), queue: make(chan item, 3), ended: make(chan struct{})}
+	l := &Log{path: path, log: slog.New(slog.DiscardHandler), keep: keepRoom, queue: make(chan item, 3), ended: make(chan struct{})}
 	for i := range 5 {
 		l.Note(Event{Action: fmt.Sprint(i)})
 	}
@@ -151,7 +152,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit")
 	var log bytes.Buffer
-	l := &Log{path: path, log: slog.New(slog.NewTextHandler(&log, nil)), queue: make(chan item, queued), ended: make(chan struct{})}
+	l := &Log{path: path, log: slog.New(slog.NewTextHandler(&log, nil)), keep: keepRoom, queue: make(chan item, queued), ended: make(chan struct{})}
 	go l.run(full)
 	for range 2 {
 		l.Note(Event{Action: "acquire"})
@@ -263,5 +264,56 @@ func BenchmarkNote(b *testing.B) {
 	b.ReportMetric(float64(l.Dropped())/float64(b.N), "dropped/op")
 	if err := l.Close(); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// When the disk is full, what is done by force is still written, in the room that was kept.
+func TestFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	var full atomic.Bool
+	l := &Log{path: path, log: slog.New(slog.DiscardHandler), queue: make(chan item, queued), ended: make(chan struct{})}
+	l.keep = func(file *os.File, room int64) error {
+		if full.Load() {
+			return errFull
+		}
+		return keepRoom(file, room)
+	}
+	file, err := openFile(path)
+	check(t, err)
+	go l.run(file)
+	t.Cleanup(func() { _ = l.Close() })
+	force := func() {
+		t.Helper()
+		check(t, l.Record(t.Context(), Event{Action: "force-release"}))
+	}
+	note := func() { l.Note(Event{Action: "acquire", Resource: strings.Repeat("x", 1000)}) }
+	force()
+	full.Store(true)
+	for range kept/2/1000 + 1 { // half of it may be used
+		note()
+		force()
+	}
+	if err := l.Err(); !errors.Is(err, errFull) {
+		t.Errorf("the error is %v", err)
+	}
+	dropped := l.Dropped()
+	note()
+	force()
+	if l.Dropped() != dropped+1 || !errors.Is(l.Err(), errFull) {
+		t.Errorf("%d more are dropped, error %v", l.Dropped()-dropped, l.Err())
+	}
+	full.Store(false)
+	check(t, l.Reopen())
+	note()
+	force()
+	if n := l.Dropped(); n != dropped+1 || l.Err() != nil {
+		t.Errorf("%d more are dropped when there is room, error %v", n-dropped, l.Err())
+	}
+	told := uint64(0)
+	for _, e := range read(t, path) {
+		told += e.Dropped
+	}
+	if told != dropped+1 {
+		t.Errorf("the file tells of %d of %d", told, dropped+1)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 )
 
 // run writes what is in the queue until that is closed.
 func (l *Log) run(file *os.File) {
 	defer close(l.ended)
-	w := &writer{log: l, file: file}
+	w := &writer{log: l, file: file, since: kept}
 	for it := range l.queue {
 		w.add(it)
 		for more := true; more && len(w.lines) < batched; {
@@ -31,6 +32,9 @@ func (l *Log) run(file *os.File) {
 type writer struct {
 	log   *Log
 	file  *os.File
+	since int  // bytes that were written since room for events of Record was kept
+	full  bool // there is only that room left
+	tried time.Time
 	torn  bool // the last line in the file may be half of one
 	err   error
 	lines []byte
@@ -43,8 +47,12 @@ func (w *writer) add(it item) {
 	if it.file != nil {
 		w.flush()
 		_ = w.file.Close() // what was written there is not better for it
-		w.file, w.torn = it.file, false
+		w.file, w.torn, w.since, w.tried = it.file, false, kept, time.Time{}
 		it.done <- nil
+		return
+	}
+	if !w.hasRoom() && it.done == nil {
+		w.log.drop(1)
 		return
 	}
 	if missing := w.log.missed() - w.told; missing > 0 {
@@ -58,6 +66,21 @@ func (w *writer) add(it item) {
 	}
 }
 
+// hasRoom reports whether there is more room than what is kept. It keeps some again once half
+// of it may be used up.
+func (w *writer) hasRoom() bool {
+	if w.since < kept/2 || w.full && time.Since(w.tried) < time.Second {
+		return !w.full
+	}
+	w.tried = time.Now()
+	err := w.log.keep(w.file, kept)
+	if w.full = err != nil; !w.full {
+		w.since = 0
+	}
+	w.note(err)
+	return !w.full
+}
+
 // flush writes the lines, and syncs them if somebody waits for that.
 func (w *writer) flush() {
 	if len(w.lines) == 0 {
@@ -67,6 +90,7 @@ func (w *writer) flush() {
 		w.lines = append([]byte{'\n'}, w.lines...)
 	}
 	n, err := w.file.Write(w.lines)
+	w.since += n
 	if err != nil {
 		w.torn = w.torn || n > 0
 		w.log.drop(w.count) // even if some of them were written
@@ -80,7 +104,9 @@ func (w *writer) flush() {
 	if err != nil {
 		err = fmt.Errorf("audit %s: %w", w.log.path, err)
 	}
-	w.note(err)
+	if err != nil || !w.full {
+		w.note(err)
+	}
 	for _, done := range w.await {
 		done <- err
 	}

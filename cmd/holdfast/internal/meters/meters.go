@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/audit"
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
@@ -63,11 +64,13 @@ var frontStatuses = [...]int{
 	http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest, http.StatusTooManyRequests,
 }
 
-// ShowAudit shows how many events are missing in the audit.
-func (m *Meters) ShowAudit(dropped func() uint64) {
+// ShowAudit shows how well the audit is kept.
+func (m *Meters) ShowAudit(log *audit.Log) {
 	m.also = append(m.also, func(page *bytes.Buffer) {
 		now(page, counter, "holdfast_server_audit_dropped_total",
-			"Events that are missing in the audit file, because it could not be written, or not fast enough.", float64(dropped()))
+			"Events that are missing in the audit file, because it could not be written, or not fast enough.", float64(log.Dropped()))
+		now(page, gauge, "holdfast_server_audit_ok",
+			"Whether the audit file can be written now: 0 if not, and then nothing is released by force once its reserve is used up.", oneIfNil(log.Err()))
 	})
 }
 

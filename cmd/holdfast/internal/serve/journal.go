@@ -29,6 +29,10 @@ func keep(log *audit.Log) func(server.Event) error {
 		entry := audit.Event{
 			Caller: e.Caller, Address: front.AddressOf(e.Request), Action: e.Action, Outcome: e.Outcome,
 			Resource: e.Resource, Ref: e.Ref, Token: e.Token, Reason: e.Reason,
+			Omitted: e.Omitted,
+		}
+		if e.Count > 1 {
+			entry.Items = e.Count
 		}
 		if e.Outcome == allowed {
 			return log.Record(e.Request.Context(), entry)

@@ -125,7 +125,7 @@ func (r *running) open(ctx context.Context) (err error) {
 		if r.audit, err = audit.Open(r.Audit, &audit.Options{Log: r.log}); err != nil {
 			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
 		}
-		r.meters.ShowAudit(r.audit.Dropped)
+		r.meters.ShowAudit(r.audit)
 	}
 	if err := r.openHistory(ctx); err != nil {
 		return err
