@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
 	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/latency"
@@ -36,9 +36,13 @@ type Options struct {
 	History *history.Log
 	// Latency has how long calls of the store took. Default: those of the Looker of its own.
 	Latency *latency.Log
+	// Budget is what each caller may do. It should be that of packages server and front, too.
+	// Default: one of its own.
+	Budget *budget.Budget
 	// Audit is told of what is done by force before it is done: it is refused if the error is
-	// not nil.
-	Audit func(server.Event) error
+	// not nil. AuditErr returns why the audit cannot be written now, which each page says.
+	Audit    func(server.Event) error
+	AuditErr func() error
 	// Name is what the pages call the store. It must have no secret in it.
 	Name string
 	// Logger gets what an operator should know. Default: nothing is logged.
@@ -58,9 +62,6 @@ type Login interface {
 // ErrTooOften says that an address has tried too many tokens.
 var ErrTooOften = errors.New("too many tokens from this address")
 
-// maxStreams is how many browsers may be live at a time. The others ask again and again.
-const maxStreams = 200
-
 // Dashboard is a http.Handler. All methods may be called concurrently.
 type Dashboard struct {
 	store  driver.Store
@@ -70,10 +71,10 @@ type Dashboard struct {
 	ownCalls bool
 	routes   map[string]route
 
-	streams atomic.Int64
-	life    context.Context
-	end     context.CancelFunc
-	board   struct {
+	pages pages
+	life  context.Context
+	end   context.CancelFunc
+	board struct {
 		sync.Mutex
 		*board
 	}
@@ -93,12 +94,15 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	if store == nil {
 		return nil, errors.New("holdfast dashboard: no store")
 	}
-	d := &Dashboard{store: store}
+	d := &Dashboard{store: store, pages: newPages()}
 	if opts != nil {
 		d.opts = *opts
 	}
 	if d.opts.Identify == nil {
 		d.opts.Identify = func(*http.Request) (access.Caller, error) { return access.Onlooker(), nil }
+	}
+	if d.opts.Budget == nil {
+		d.opts.Budget = budget.New(nil)
 	}
 	d.opts.Logger = cmp.Or(d.opts.Logger, slog.New(slog.DiscardHandler))
 	if d.looker = d.opts.Looker; d.looker == nil {
@@ -157,7 +161,10 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.fail(http.StatusMethodNotAllowed, "This address takes a "+at.method+".")
 	case at.method == http.MethodPost && !isJSON(r):
 		v.fail(http.StatusUnsupportedMediaType, "A POST must have the type application/json.")
-	case v.identified():
+	case !v.identified():
+	case at.page && v.caller != nil:
+		d.page(v, at.serve)
+	default:
 		at.serve(v)
 	}
 }

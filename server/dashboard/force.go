@@ -46,8 +46,10 @@ func (d *Dashboard) force(v *visit) {
 		Request: v.r, Caller: v.caller.Name(), Action: "force-release", Resource: body.Resource, Ref: body.Ref, Token: token, Reason: reason,
 	}
 	if !v.caller.May(access.Force, body.Resource) {
-		event.Outcome = "denied"
-		_ = d.audit(event)
+		event.Outcome, event.Count = "denied", 1
+		if event.Charge(v.account()) {
+			_ = d.audit(event)
+		}
 		v.fail(http.StatusForbidden, "You have no right to release this by force.")
 		return
 	}

@@ -82,6 +82,7 @@ func (v *visit) notices(s *sight.Sight) node {
 		return group()
 	}
 	return group(
+		when(v.d.opts.AuditErr != nil && v.d.opts.AuditErr() != nil, auditTrouble),
 		when(s.Err != nil, func() node {
 			shown := group(text("It has shown nothing yet. "), v.next(s))
 			if !s.At.IsZero() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 // silence is how often a stream says that it lives.
@@ -16,13 +17,12 @@ const silence = 15 * time.Second
 // events serves the stream by which a browser learns that there is something new. It then
 // loads the parts of its pages again: one stream is enough for all of them.
 func (d *Dashboard) events(v *visit) {
-	if d.streams.Add(1) > maxStreams {
-		d.streams.Add(-1)
-		v.w.Header().Set("Retry-After", "30")
-		v.fail(http.StatusTooManyRequests, "Too many browsers are live already.")
+	claim, ok := v.account().Open(budget.Streams, 1)
+	if !ok { // the browser asks again and again
+		v.busy(30*time.Second, "Too many browsers are live already.")
 		return
 	}
-	defer d.streams.Add(-1)
+	defer claim.Close()
 	ctx, cancel := context.WithCancel(v.r.Context())
 	defer cancel()
 	if s, ok := v.caller.(access.Session); ok && !s.Until().IsZero() {

@@ -39,6 +39,8 @@ func (c caller) May(v access.Verb, resource string) bool {
 	return false
 }
 
+func (caller) Changed() <-chan struct{} { return nil }
+
 func (c caller) MayAll(v access.Verb) bool { return c.May(v, "") }
 
 // scene is a store that somebody looks at, in a bubble.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"maragu.dev/gomponents/html"
+
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/words"
 )
@@ -72,4 +74,10 @@ func troubleOf(e *entry) trouble {
 		note(watch, "somebody has waited for more than a minute")
 	}
 	return worst
+}
+
+// auditTrouble says that the audit cannot be written. Locks go on without it.
+func auditTrouble() node {
+	return html.P(html.ID("audit-failing"), class("notice bad"), html.B(text("The audit cannot be written")),
+		text(": the server's log says why. Locks go on. Releases by force go on only as long as there is room left that was kept for them."))
 }

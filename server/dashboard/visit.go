@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
+	"github.com/holdfast-go/holdfast/server/front"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -37,6 +40,8 @@ type visit struct {
 	caller access.Caller
 	age    time.Duration // of what is shown
 	old    bool          // looks fail: what is shown is of one before
+	number uint64        // of the sight
+	leave  func()        // gives the turn to make a page to another visit, once it has it
 }
 
 // identified finds out who sent the request. If nobody knows, it has answered, unless the
@@ -85,7 +90,8 @@ func (v *visit) sight() *sight.Sight {
 	if err != nil {
 		s = v.d.looker.Last()
 	}
-	v.began = time.Now()
+	v.enter()
+	v.began, v.number = time.Now(), s.Number
 	if !s.At.IsZero() {
 		v.age, v.old = v.began.Sub(s.At), s.Err != nil
 	}
@@ -133,6 +139,17 @@ func (v *visit) fail(code int, why string) {
 	v.show(code, http.StatusText(code), nil,
 		html.H1(text(http.StatusText(code))), html.P(text(why)), html.P(html.A(html.Href("./"), text("All locks"))),
 	)
+}
+
+// busy refuses what is beyond the share of the caller for so long.
+func (v *visit) busy(wait time.Duration, why string) {
+	v.w.Header().Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+	v.fail(http.StatusTooManyRequests, why)
+}
+
+// account is what the visit is charged to.
+func (v *visit) account() budget.Account {
+	return front.Account(v.d.opts.Budget, v.caller, front.AddressOf(v.r), v.r)
 }
 
 // answer is what a POST gets.
