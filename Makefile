@@ -47,7 +47,7 @@ help: ## print this list
 # The suite is built first and replaces the shell, so that a signal to make ends the tests.
 SUITE = go -C lab build -o ../.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly thorough part stress clients client-python alerts fuzz programs scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
+.PHONY: test test-all test-nightly thorough part stress clients client-python alerts fuzz programs scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small greed
 test: ## run all tests except the thorough ones, in minutes; FOLDERS selects folders, TESTFLAGS go to go test
 	@$(SUITE) test $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
@@ -162,6 +162,10 @@ bench: ## measure, compare with the targets and save the result in docs
 
 bench-serve: ## measure holdfast serve beside its stores and etcd
 	cd lab/bench && status=0; go run . -serve -keep ../../docs/dev/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
+
+FOR ?= 10s
+greed: ## measure what a greedy caller of the server takes from another one, FOR (10s) with each attack
+	cd lab && go run ./greed -for $(FOR)
 
 bench-dashboard: ## measure the cost of watching the dashboard: about 14 minutes
 	cd lab/bench && status=0; go run . -dashboard -keep ../../docs/dev/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status

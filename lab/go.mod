@@ -26,6 +26,7 @@ require (
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	github.com/holdfast-go/holdfast/mongolock/compat/mongo-lock v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/mongolock/compat/mongodoc v0.0.0
+	github.com/holdfast-go/holdfast/server v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/opensearch-project/opensearch-go/v4 v4.8.1
@@ -38,7 +39,10 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5
 )
 
-require github.com/jackc/puddle/v2 v2.2.3 // indirect
+require (
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	maragu.dev/gomponents v1.2.0 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

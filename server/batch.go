@@ -55,7 +55,7 @@ func (s *Server) renew(x *exchange) {
 		s.cleaner.Spare(qs[n].HoldRef)
 		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
 	}
-	x.account.Waste(wasted)
+	x.waste(wasted, len(results))
 	x.auditRefused(denied)
 	x.answer(wire.RenewAnswer{Results: results})
 }
@@ -133,7 +133,7 @@ func (s *Server) release(x *exchange) {
 		}
 		_ = x.audit(e)
 	}
-	x.account.Waste(wasted)
+	x.waste(wasted, len(results))
 	x.auditRefused(denied)
 	x.auditRefused(missed)
 	x.answer(wire.ReleaseAnswer{Results: results})
@@ -182,8 +182,15 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 // there is none, what names no hold that is remembered is refused.
 func (x *exchange) readBatch(body any, items func() int, ref func(int) wire.Ref) bool {
 	wait, ok := x.account.Renew()
-	x.spent = !ok
-	if !x.read(body, wire.MaxBody) {
+	most := int64(wire.MaxBody)
+	if x.spent = !ok; x.spent {
+		most = spentBody
+	}
+	if x.r.ContentLength > most {
+		x.tooLarge(most)
+		return false
+	}
+	if !x.read(body, most) {
 		return false
 	}
 	n := items()
@@ -202,6 +209,19 @@ func (x *exchange) readBatch(body any, items func() int, ref func(int) wire.Ref)
 	}
 	return true
 }
+
+// bytesOfRequest is how many bytes of a batch are as much work to read as a request is.
+const bytesOfRequest = 400
+
+// waste charges so many of the items of a batch that were for nothing, and their part of the
+// bytes.
+func (x *exchange) waste(wasted, of int) {
+	x.account.Waste(wasted + x.size*wasted/of/bytesOfRequest)
+}
+
+// spentBody is how many bytes a batch may have for which there is nothing left: its items are
+// most likely refused. One item has room in it. Whoever has more of them makes them smaller.
+const spentBody = 16 << 10
 
 // errSpent: the caller has renewed and released too much for nothing.
 var errSpent = errors.New("the caller has used up its share, and this server does not know the hold by that token: it was not looked for")

@@ -46,7 +46,8 @@ func TestRenewalsForNothing(t *testing.T) {
 				for range 30 {
 					switch a := renew(as, invented(1000)...); {
 					case a.status == http.StatusOK && refused == 0:
-					case a.kind() == wire.KindBusy && a.header.Get("Retry-After") != "":
+					case a.kind() == wire.KindTooLarge:
+						mustBe(t, renew(as, invented(50)...), wire.KindBusy)
 						refused++
 					default:
 						t.Fatalf("after %d refusals %d %s", refused, a.status, a.body)
@@ -63,9 +64,9 @@ func TestRenewalsForNothing(t *testing.T) {
 				mustBe(t, renew(as, wire.Renewal{Ref: unnamed}), wire.KindBusy)
 				mustBe(t, renew(as, wire.Renewal{Ref: others}), wire.KindBusy)
 				for range 3 {
-					rs := read[wire.RenewAnswer](t, renew(as, append(invented(999), wire.Renewal{Ref: mine})...)).Results
-					if rs[0].Outcome != wire.Unknown || rs[999].Outcome != wire.Renewed {
-						t.Errorf("%+v, %+v", rs[0], rs[999])
+					rs := read[wire.RenewAnswer](t, renew(as, append(invented(99), wire.Renewal{Ref: mine})...)).Results
+					if rs[0].Outcome != wire.Unknown || rs[99].Outcome != wire.Renewed {
+						t.Errorf("%+v, %+v", rs[0], rs[99])
 					}
 				}
 				release := func() answer {

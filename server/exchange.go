@@ -35,6 +35,7 @@ type exchange struct {
 	account budget.Account
 	work    float64
 	spent   bool
+	size    int           // of the body
 	unread  time.Duration // for how long net/http may read the body before it answers
 	status  int           // of the answer, 0: none yet
 	kind    wire.Kind     // if it is a refusal
@@ -200,7 +201,7 @@ func (x *exchange) read(v any, most int64) bool {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes")
+		x.tooLarge(most)
 		return false
 	case errors.Is(err, errTooMuch):
 		x.busy(err.Error())
@@ -210,16 +211,7 @@ func (x *exchange) read(v any, most int64) bool {
 		x.refuse(wire.KindInvalid, "the body did not arrive as a whole")
 		return false
 	}
-	x.unread = 0
-	if x.spent { // what is most likely refused is understood one after the other
-		select {
-		case x.s.suspects <- struct{}{}:
-			defer func() { <-x.s.suspects }()
-		case <-x.r.Context().Done():
-			x.refuse(wire.KindInvalid, errHungUp.Error())
-			return false
-		}
-	}
+	x.unread, x.size = 0, len(body)
 	if err := wire.Decode(body, v); err != nil {
 		kind := wire.KindInvalid
 		if errors.Is(err, wire.ErrTooMany) {
@@ -229,6 +221,10 @@ func (x *exchange) read(v any, most int64) bool {
 		return false
 	}
 	return true
+}
+
+func (x *exchange) tooLarge(most int64) {
+	x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes, which is what the caller may send now")
 }
 
 // freeBody is how many bytes of a body count for nobody: as many as net/http has for each

@@ -87,8 +87,7 @@ type Server struct {
 	cleaner  *cleanup.Cleaner
 
 	live     liveHolds
-	listed   atomic.Int64  // rows of the last whole list
-	suspects chan struct{} // one body of a caller that has wasted its share is understood at a time
+	listed   atomic.Int64 // rows of the last whole list
 	failures failures
 
 	draining atomic.Bool
@@ -109,7 +108,7 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, store: store, identity: identity{found: make(chan struct{})},
-		live: liveHolds{all: map[driver.HoldID]liveHold{}}, suspects: make(chan struct{}, 1), failures: failures{all: map[failure]*repeats{}},
+		live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{all: map[failure]*repeats{}},
 	}
 	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// The processes of a measurement are this one again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "-mode" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Whatever a caller sends as fast as it can, each renewal and each lock of another one is served.
+func TestGreed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	for _, name := range attacks() {
+		t.Run(name, func(t *testing.T) {
+			_, f, err := against(name, time.Second)
+			if err != nil || f.failed > 0 || f.locks == 0 {
+				t.Errorf("%+v, error %v", f, err)
+			}
+		})
+	}
+}
