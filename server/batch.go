@@ -38,7 +38,7 @@ func (s *Server) renew(x *exchange) {
 		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			if errors.Is(r.Err, driver.ErrLost) {
-				s.live.forget(qs[n].HoldID)
+				s.live.forget(x.account, qs[n].HoldID)
 				if h != nil {
 					h.Lost(qs[n].HoldRef)
 				}
@@ -122,7 +122,7 @@ func (s *Server) release(x *exchange) {
 			Action: "release", Outcome: releaseOutcome(qs[n].HoldID, results[i]), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
 		}
 		if r.Err == nil {
-			s.live.forget(qs[n].HoldID)
+			s.live.forget(x.account, qs[n].HoldID)
 		}
 		if e.Outcome == "not-found" {
 			counted(&missed, e)

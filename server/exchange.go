@@ -254,8 +254,8 @@ func (x *exchange) readAll(most int64) (body []byte, claim budget.Claim, err err
 		case len(body) < cap(body):
 			continue
 		}
-		size = 2 * int64(cap(body))
-		if size > freeBody && !claim.Grow(size/2) {
+		size = min(2*int64(cap(body)), most+1)
+		if size > freeBody && !claim.Grow(size-int64(cap(body))) {
 			return nil, claim, errTooMuch
 		}
 		body = append(make([]byte, 0, size), body...)
@@ -348,12 +348,7 @@ func (x *exchange) logError(op string, err error) {
 // failures are those of the store that the log was told of.
 type failures struct {
 	mu  sync.Mutex
-	all map[failure]*repeats
-}
-
-type failure struct {
-	op   string
-	kind wire.Kind
+	all map[string]*repeats // by op and kind
 }
 
 type repeats struct {
@@ -368,7 +363,7 @@ const failurePause = time.Minute
 func (f *failures) note(op string, err error, now time.Time) (repeated int, tell bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := failure{op, wire.KindOf(err)}
+	key := op + " " + string(wire.KindOf(err))
 	r := f.all[key]
 	if r == nil {
 		r = new(repeats)

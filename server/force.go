@@ -54,7 +54,6 @@ func (s *Server) forceRelease(x *exchange) {
 			return
 		}
 	}
-	s.live.forget(q.HoldID)
 	if h := s.opts.History; h != nil && result.Found {
 		h.Forced(q.HoldRef, sent, x.caller.Name(), body.Reason)
 	}

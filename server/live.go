@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"maps"
 	"sync"
 	"time"
@@ -38,12 +39,13 @@ func (l *liveHolds) note(a budget.Account, ref driver.HoldRef, token uint64, sen
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch h, ok := l.all[ref.HoldID]; {
-	case ok && (token == 0 || token == h.token):
-		h.until = until
+	h, ok := l.all[ref.HoldID]
+	switch {
+	case ok && h.claim.Owner == a:
+		h.token, h.until = cmp.Or(token, h.token), until
 		l.all[ref.HoldID] = h
 		return
-	case token == 0, ok && h.claim.Of() != a: // nobody takes it from another caller
+	case ok, token == 0: // nobody takes it from another caller
 		return
 	}
 	if sent.Sub(l.swept) > livePause {
@@ -51,7 +53,6 @@ func (l *liveHolds) note(a budget.Account, ref driver.HoldRef, token uint64, sen
 		maps.DeleteFunc(l.all, func(_ driver.HoldID, h liveHold) bool { return l.ended(&h, sent) })
 	}
 	if claim, ok := a.Open(budget.Holds, 1); ok {
-		l.drop(ref.HoldID)
 		l.all[ref.HoldID] = liveHold{token, until, claim}
 	}
 }
@@ -70,18 +71,14 @@ func (l *liveHolds) has(a budget.Account, ref wire.Ref) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h, ok := l.all[ref.HoldID]
-	return ok && h.claim.Of() == a && h.token == ref.Token && time.Now().Before(h.until)
+	return ok && h.claim.Owner == a && h.token == ref.Token && time.Now().Before(h.until)
 }
 
-// forget forgets a hold that has ended.
-func (l *liveHolds) forget(id driver.HoldID) {
+// forget forgets a hold of the caller that has ended.
+func (l *liveHolds) forget(a budget.Account, id driver.HoldID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop(id)
-}
-
-func (l *liveHolds) drop(id driver.HoldID) {
-	if h, ok := l.all[id]; ok {
+	if h, ok := l.all[id]; ok && h.claim.Owner == a {
 		h.claim.Close()
 		delete(l.all, id)
 	}

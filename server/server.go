@@ -108,7 +108,7 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, store: store, identity: identity{found: make(chan struct{})},
-		live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{all: map[failure]*repeats{}},
+		live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{all: map[string]*repeats{}},
 	}
 	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()

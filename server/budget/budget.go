@@ -80,6 +80,8 @@ var defaults = Options{
 // Budget has the accounts of all callers. Its methods may be called concurrently.
 type Budget struct {
 	Options
+	most [flows]float64 // of Rates
+
 	mu       sync.Mutex
 	accounts map[string]*account
 	open     [2][stocks]int64 // of all, and of all operators
@@ -101,6 +103,9 @@ func New(o *Options) *Budget {
 	if o != nil {
 		maps.Copy(b.Rates, o.Rates)
 		maps.Copy(b.Shares, o.Shares)
+	}
+	for f, r := range b.Rates {
+		b.most[f] = r.Most
 	}
 	return b
 }
@@ -134,10 +139,7 @@ func (a Account) lock() (at *account, unlock func()) {
 		}
 	}
 	if at == nil {
-		at = &account{at: now}
-		for f := range flows {
-			at.left[f] = b.Rates[f].Most
-		}
+		at = &account{left: b.most, at: now}
 		b.accounts[a.name] = at
 	}
 	b.refill(at, now)
@@ -147,7 +149,7 @@ func (a Account) lock() (at *account, unlock func()) {
 func (b *Budget) refill(at *account, now time.Time) {
 	passed := max(0, now.Sub(at.at).Seconds())
 	for f := range flows {
-		at.left[f] = min(b.Rates[f].Most, at.left[f]+passed*b.Rates[f].PerSecond)
+		at.left[f] = min(b.most[f], at.left[f]+passed*b.Rates[f].PerSecond)
 	}
 	at.at = now
 }
@@ -161,12 +163,7 @@ func (b *Budget) sweep(now time.Time) {
 	b.swept = now
 	maps.DeleteFunc(b.accounts, func(_ string, at *account) bool {
 		b.refill(at, now)
-		for f := range flows {
-			if at.left[f] < b.Rates[f].Most {
-				return false
-			}
-		}
-		return at.open == [stocks]int64{} && at.hasReserve()
+		return at.left == b.most && at.open == [stocks]int64{} && at.hasReserve()
 	})
 }
 
@@ -196,7 +193,7 @@ func (a Account) Spend(f Flow, n float64) (wait time.Duration, ok bool) {
 func (a Account) Correct(f Flow, n float64) {
 	at, unlock := a.lock()
 	defer unlock()
-	at.left[f] = min(a.b.Rates[f].Most, at.left[f]-n)
+	at.left[f] = min(a.b.most[f], at.left[f]-n)
 }
 
 func (at *account) hasReserve() bool { return !at.at.Before(at.reserve) }
@@ -251,7 +248,7 @@ func (a Account) Deny(bytes, denials int) (omitted int, ok bool) {
 
 // Claim is what a caller has open of a stock. The zero value is nothing.
 type Claim struct {
-	of    Account
+	Owner Account
 	at    *account
 	stock Stock
 	n     int64
@@ -265,23 +262,20 @@ func (a Account) Open(s Stock, n int64) (c Claim, ok bool) {
 	return c, c.grow(n)
 }
 
-// Of returns whose it is.
-func (c *Claim) Of() Account { return c.of }
-
 // Grow opens more.
 func (c *Claim) Grow(n int64) (ok bool) {
-	c.of.b.mu.Lock()
-	defer c.of.b.mu.Unlock()
+	c.Owner.b.mu.Lock()
+	defer c.Owner.b.mu.Unlock()
 	return c.grow(n)
 }
 
 func (c *Claim) grow(n int64) bool {
-	if share := c.of.b.Shares[c.stock]; n > 0 && (c.at.open[c.stock]+n > share.Caller || c.of.all[c.stock]+n > share.All) {
+	if share := c.Owner.b.Shares[c.stock]; n > 0 && (c.at.open[c.stock]+n > share.Caller || c.Owner.all[c.stock]+n > share.All) {
 		return false
 	}
 	c.n += n
 	c.at.open[c.stock] += n
-	c.of.all[c.stock] += n
+	c.Owner.all[c.stock] += n
 	return true
 }
 

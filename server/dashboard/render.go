@@ -57,6 +57,10 @@ type made struct {
 	body   []byte
 }
 
+func newMade(header http.Header) *made {
+	return &made{done: make(chan struct{}), header: header.Clone()}
+}
+
 // Header implements http.ResponseWriter.
 func (m *made) Header() http.Header { return m.header }
 
@@ -79,19 +83,20 @@ func (d *Dashboard) page(v *visit, serve func(*visit)) {
 		case <-v.r.Context().Done():
 			return
 		}
-		if m.code == 0 || m.look < look {
-			d.page(v, serve)
+		if m.code == http.StatusOK && m.look >= look {
+			v.account().Correct(budget.Reads, float64(len(m.body))/bytesOfCopy)
+			v.send(m)
 			return
 		}
-		v.account().Correct(budget.Reads, float64(len(m.body))/bytesOfCopy)
-		v.send(m)
-		return
+		m = newMade(v.w.Header()) // for this visit alone
 	}
 	w := v.w
 	func() {
-		v.w, v.leave, v.number = m, func() {}, math.MaxUint64
+		v.w, v.number = m, math.MaxUint64
 		defer func() {
-			v.leave()
+			if v.leave != nil {
+				v.leave()
+			}
 			d.pages.end(m, v.number)
 		}()
 		last := d.looker.Last()
@@ -113,6 +118,9 @@ func (v *visit) send(m *made) {
 
 // enter waits for a turn to make a page, until the visit ends.
 func (v *visit) enter() {
+	if _, makes := v.w.(*made); !makes || v.leave != nil {
+		return
+	}
 	turns := v.d.pages.turns
 	if v.caller.MayAll(access.Force) {
 		turns = v.d.pages.operators
@@ -142,7 +150,7 @@ func (p *pages) find(k view, look uint64, header http.Header) (m *made, first bo
 	if m = p.made[k]; m != nil && (m.at.IsZero() || m.look >= look && time.Since(m.at) < pageLife) {
 		return m, false
 	}
-	m = &made{done: make(chan struct{}), header: header.Clone()}
+	m = newMade(header)
 	if len(p.made) >= maxPages {
 		maps.DeleteFunc(p.made, func(_ view, m *made) bool { return !m.at.IsZero() })
 	}
