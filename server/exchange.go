@@ -44,7 +44,6 @@ type exchange struct {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{s: s, w: w, r: r, received: time.Now(), control: http.NewResponseController(w)}
-	x.account = front.Account(s.opts.Budget, nil, front.AddressOf(r), r) // until it is identified
 	x.boundBody()
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -92,6 +91,7 @@ func (x *exchange) identified() bool {
 	}
 	switch {
 	case errors.Is(err, access.ErrAnonymous):
+		x.account = front.Account(x.s.opts.Budget, nil, front.AddressOf(x.r), x.r)
 		x.auditRefused(Event{Action: "login", Outcome: "denied", Reason: err.Error(), Count: 1})
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 		x.refuse(wire.KindAnonymous, err.Error())

@@ -126,11 +126,11 @@ func (b *Budget) Of(name string, operator bool) Account {
 	return Account{b, name, &b.open[0]}
 }
 
-// lock returns what is known of the caller now, until unlock is called.
-func (a Account) lock() (at *account, unlock func()) {
+// lock locks the budget and returns what is known of the caller now.
+func (a Account) lock() *account {
 	b, now := a.b, time.Now()
 	b.mu.Lock()
-	at = b.accounts[a.name]
+	at := b.accounts[a.name]
 	if at == nil && len(b.accounts) >= MaxAccounts {
 		b.sweep(now)
 		if len(b.accounts) >= MaxAccounts {
@@ -143,13 +143,12 @@ func (a Account) lock() (at *account, unlock func()) {
 		b.accounts[a.name] = at
 	}
 	b.refill(at, now)
-	return at, b.mu.Unlock
+	return at
 }
 
 func (b *Budget) refill(at *account, now time.Time) {
-	passed := max(0, now.Sub(at.at).Seconds())
 	for f := range flows {
-		at.left[f] = min(b.most[f], at.left[f]+passed*b.Rates[f].PerSecond)
+		at.left[f] = min(b.most[f], at.left[f]+max(0, now.Sub(at.at).Seconds())*b.Rates[f].PerSecond)
 	}
 	at.at = now
 }
@@ -184,15 +183,15 @@ func (b *Budget) spend(at *account, f Flow, n float64) (wait time.Duration, ok b
 // Spend takes so much of a flow. If it is not there, it returns how long until it is. More
 // than there ever is leaves a debt.
 func (a Account) Spend(f Flow, n float64) (wait time.Duration, ok bool) {
-	at, unlock := a.lock()
-	defer unlock()
+	at := a.lock()
+	defer a.b.mu.Unlock()
 	return a.b.spend(at, f, n)
 }
 
 // Correct takes what the work was more than was spent for it, or gives back what it was less.
 func (a Account) Correct(f Flow, n float64) {
-	at, unlock := a.lock()
-	defer unlock()
+	at := a.lock()
+	defer a.b.mu.Unlock()
 	at.left[f] = min(a.b.most[f], at.left[f]-n)
 }
 
@@ -202,8 +201,8 @@ func (at *account) hasReserve() bool { return !at.at.Before(at.reserve) }
 // something left for it, or it may name a hold that is remembered. If not, it returns how long
 // until there is.
 func (a Account) MayRenew() (wait time.Duration, ok bool) {
-	at, unlock := a.lock()
-	defer unlock()
+	at := a.lock()
+	defer a.b.mu.Unlock()
 	wait = a.b.wait(at, a.renewals(at), 1)
 	return wait, wait == 0 || at.open[Holds] > 0
 }
@@ -211,8 +210,8 @@ func (a Account) MayRenew() (wait time.Duration, ok bool) {
 // Renew takes a request that renews or releases out of the reserve. A caller that has none
 // takes it from its other requests.
 func (a Account) Renew() (wait time.Duration, ok bool) {
-	at, unlock := a.lock()
-	defer unlock()
+	at := a.lock()
+	defer a.b.mu.Unlock()
 	return a.b.spend(at, a.renewals(at), 1)
 }
 
@@ -226,8 +225,8 @@ func (a Account) renewals(at *account) Flow {
 // Waste charges so many renewals and releases that were for nothing as requests. Who has no
 // requests left by that has no reserve for a minute.
 func (a Account) Waste(n int) {
-	at, unlock := a.lock()
-	defer unlock()
+	at := a.lock()
+	defer a.b.mu.Unlock()
 	if at.left[Requests] -= float64(n); n > 0 && at.left[Requests] < 0 {
 		at.reserve = at.at.Add(withoutReserve)
 	}
@@ -236,8 +235,8 @@ func (a Account) Waste(n int) {
 // Deny spends the bytes of an entry in the audit about so many denials. If they are not there,
 // the denials are only counted: the next entry of the caller has how many there were.
 func (a Account) Deny(bytes, denials int) (omitted int, ok bool) {
-	at, unlock := a.lock()
-	defer unlock()
+	at := a.lock()
+	defer a.b.mu.Unlock()
 	if _, ok = a.b.spend(at, Denials, float64(bytes)); !ok {
 		at.omitted += denials
 		return 0, false
@@ -246,7 +245,7 @@ func (a Account) Deny(bytes, denials int) (omitted int, ok bool) {
 	return omitted, true
 }
 
-// Claim is what a caller has open of a stock. The zero value is nothing.
+// Claim is what a caller has open of a stock.
 type Claim struct {
 	Owner Account
 	at    *account
@@ -256,8 +255,8 @@ type Claim struct {
 
 // Open opens so much of a stock, unless that is too much. The caller closes it.
 func (a Account) Open(s Stock, n int64) (c Claim, ok bool) {
-	at, unlock := a.lock()
-	defer unlock()
+	at := a.lock()
+	defer a.b.mu.Unlock()
 	c = Claim{a, at, s, 0}
 	return c, c.grow(n)
 }
@@ -281,7 +280,5 @@ func (c *Claim) grow(n int64) bool {
 
 // Close gives back what is open.
 func (c *Claim) Close() {
-	if c.n > 0 {
-		c.Grow(-c.n)
-	}
+	c.Grow(-c.n)
 }
