@@ -165,7 +165,7 @@ bench-serve: ## measure holdfast serve beside its stores and etcd
 
 FOR ?= 10s
 greed: ## measure what a greedy caller of the server takes from another one, FOR (10s) with each attack
-	cd lab && go run ./greed -for $(FOR)
+	cd lab && go run ./greed -for $(FOR) && go run ./greed -same -for $(FOR)
 
 bench-dashboard: ## measure the cost of watching the dashboard: about 14 minutes
 	cd lab/bench && status=0; go run . -dashboard -keep ../../docs/dev/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
