@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // renew serves POST /v1/renew. A reply that is lost, and a renewal that comes twice or late,
@@ -217,6 +218,9 @@ const bytesOfRequest = 400
 // bytes.
 func (x *exchange) waste(wasted, of int) {
 	x.account.Waste(wasted + x.size*wasted/of/bytesOfRequest)
+	if x.spent && wasted > of/2 {
+		front.Pause(x.r)
+	}
 }
 
 // spentBody is how many bytes a batch may have for which there is nothing left: its items are

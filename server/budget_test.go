@@ -34,7 +34,8 @@ func TestRenewalsForNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ps := newPeople()
 				ps["carol"].may = map[access.Verb][]string{access.Lock: {"mine"}}
-				s := newSite(t, nil, &server.Options{Identify: ps.identify})
+				slow := map[budget.Flow]budget.Rate{budget.Requests: {PerSecond: 1, Most: 10_000}}
+				s := newSite(t, nil, &server.Options{Identify: ps.identify, Budget: budget.New(&budget.Options{Rates: slow})})
 				acquire := func(who string) wire.Ref {
 					return refOf(grantOf(t, s.as(who, wire.AcquirePath, wire.AcquireRequest{Resource: "mine", Mode: driver.Shared, HoldID: driver.NewHoldID(), TTLMs: 600_000})))
 				}

@@ -204,6 +204,7 @@ func (x *exchange) read(v any, most int64) bool {
 		x.tooLarge(most)
 		return false
 	case errors.Is(err, errTooMuch):
+		claim.Close() // it pauses
 		x.busy(err.Error())
 		return false
 	case err != nil:
@@ -224,6 +225,9 @@ func (x *exchange) read(v any, most int64) bool {
 }
 
 func (x *exchange) tooLarge(most int64) {
+	if x.spent {
+		front.Pause(x.r)
+	}
 	x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes, which is what the caller may send now")
 }
 
@@ -283,6 +287,9 @@ func (x *exchange) draining(kind wire.Kind) { x.refuseUntil(kind, errDraining.Er
 
 // refuseUntil refuses a request that may be repeated after that time.
 func (x *exchange) refuseUntil(kind wire.Kind, why string, after wire.Millis) {
+	if kind == wire.KindBusy {
+		front.Pause(x.r)
+	}
 	r := wire.NewRefusal(kind, why)
 	r.RetryAfterMs = &after
 	x.sendRefusal(r)

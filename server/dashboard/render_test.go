@@ -174,6 +174,7 @@ func TestTooManyStreams(t *testing.T) {
 		stream := func(who string) <-chan int {
 			ended := make(chan int, 1)
 			all.Go(func() { ended <- s.as(ctx, who, "/events").Code })
+			time.Sleep(time.Second)
 			synctest.Wait()
 			return ended
 		}

@@ -143,6 +143,7 @@ func (v *visit) fail(code int, why string) {
 
 // busy refuses what is beyond the share of the caller for so long.
 func (v *visit) busy(wait time.Duration, why string) {
+	front.Pause(v.r)
 	v.w.Header().Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 	v.fail(http.StatusTooManyRequests, why)
 }

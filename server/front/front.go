@@ -152,6 +152,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	in.caller = caller
 	if wait, ok := f.mayCome(r, caller, in.address); !ok {
+		Pause(r)
 		f.refuse(w, &refusal{wire.KindBusy, "the caller has used up its share: see the limits of the server", wait})
 		return
 	}
@@ -183,6 +184,20 @@ func (f *Front) mayCome(r *http.Request, c access.Caller, address string) (wait 
 		return account.Spend(budget.Requests, 1)
 	}
 	return account.Spend(budget.Reads, readWork)
+}
+
+// refusalPause is how long a caller waits that has used up its share, until it is told so.
+const refusalPause = 500 * time.Millisecond
+
+// Pause waits before a caller is told that its share is used up. One that comes again at once
+// would else make refusals the most work of all.
+func Pause(r *http.Request) {
+	timer := time.NewTimer(refusalPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
 }
 
 // Account returns what the caller of the request is charged to. Who may force everything has
