@@ -72,7 +72,7 @@ part-6 = faults release-check packages packages-check RUN=TestFaults ONLY=linux_
 part-7 = faults thorough RUN=TestFaults STORE=postgres,opensearch,mongodoc-flag,serve-redis FOLDERS='lab/(campaign|queue|openapi)(/.*)?'
 part-8 = thorough FOLDERS='(pglock|redislock)(/.*)?|lab/recipes'
 part-9 = thorough FOLDERS='eslock(/.*)?|lab/linear'
-part-10 = thorough FOLDERS='mongolock/compat/mongodoc|mongolock/integration/mongodoc|httplock(/.*)?|lab/(httpfence|engines)'
+part-10 = thorough FOLDERS='mongolock/compat/mongodoc|mongolock/integration/mongodoc|httplock(/.*)?|lab/(httpfence|engines|greed)'
 part-11 = thorough FOLDERS='lab/mutants'
 part-12 = thorough FOLDERS='cmd/.*|lab/browser'
 part: ## run part N (1 to 12) of the long tests, as the gate does
