@@ -146,18 +146,20 @@ func (o others) add(pid int) {
 
 func (o others) has(p proc.Process) bool { return o[p.ID()] }
 
-// reap waits for adopted orphans of others that have ended.
-func (o others) reap(guard int) {
+// reap waits for the adopted orphans that have ended, and reports whether there were any orphans.
+func (o others) reap(guard int) (found bool) {
 	for _, p := range proc.Own() {
-		if p.Dead && p.PID != guard && !o.has(p) {
+		if p.PID != guard && !o.has(p) {
+			found = true
 			_, _ = syscall.Wait4(p.PID, nil, syscall.WNOHANG, nil)
 		}
 	}
+	return found
 }
 
 // killLeft kills what this program has adopted of a guard that has ended or, if that cannot be
 // found, the group, and reports whether there was any.
-func (o others) killLeft(group int) (found bool) {
+func (o others) killLeft(group int) bool {
 	if !Finds() && groupLives(group) {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 		for pid := group; pid > 0; { // the dead are members until somebody waits for them
@@ -170,11 +172,5 @@ func (o others) killLeft(group int) (found bool) {
 			_ = p.Signal(syscall.SIGKILL) // fails if it has just ended, or is another user's
 		}
 	}
-	for _, p := range proc.Own() {
-		if !o.has(p) {
-			found = true
-			_, _ = syscall.Wait4(p.PID, nil, syscall.WNOHANG, nil)
-		}
-	}
-	return found
+	return o.reap(0) // the guard was waited for
 }
