@@ -48,7 +48,7 @@ import (
 // Main runs the command line of this process and exits with its status. It does
 // not return.
 //
-// On Unix the program starts itself again as the guard of the commands that it
+// The program starts itself again as the guard of the commands that it
 // runs. Init functions of the packages that it imports may run there, too.
 func Main() {
 	logging.Disable() // go-redis also writes its errors to stderr

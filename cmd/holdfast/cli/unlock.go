@@ -51,7 +51,7 @@ The exit status is
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !*force {
 			for _, name := range []string{"hold", "yes"} {
-				if flags.Changed(name) && !env.ByVariable(flags.Lookup(name)) {
+				if flags.Changed(name) {
 					return exit.Usagef("--%s needs --force", name)
 				}
 			}
