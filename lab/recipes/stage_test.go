@@ -390,8 +390,9 @@ func (s *stage) checkSkips(start func() *run, status int, says string) {
 	s.checkBegun(1)
 	s.killWrapper(command)
 	first.awaitEnd()
+	var again *run
 	s.until("begun after a kill", func() bool {
-		again := start()
+		again = start()
 		s.until("begun or skipped", func() bool {
 			select {
 			case <-again.ended:
@@ -403,5 +404,8 @@ func (s *stage) checkSkips(start func() *run, status int, says string) {
 		return len(s.events("begin")) == 2
 	})
 	s.letEnd(1)
-	s.until("ended", func() bool { return len(s.events("end")) == 1 })
+	again.awaitEnd() // not only the command: the lock is released after its end
+	if ended := s.events("end"); len(ended) != 1 {
+		s.Errorf("ended: %v, want one command", ended)
+	}
 }
