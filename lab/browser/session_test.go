@@ -99,14 +99,14 @@ func TestSessionEnds(t *testing.T) {
 	if at := eval[string](b, `location.pathname + location.search`); at != "/resource?name=nightly" {
 		t.Errorf("after the sign-in: %s", at)
 	}
-	other.visit(url + "store")
-	other.shows("What it promises")
+	other.visit(url + "history")
+	other.shows("Who held what")
 
 	// The user signs out in one window.
 	b.do(chromedp.Click(`[data-sign-out]`))
 	b.shows("Your token")
 	other.shows("Your token")
-	if at := eval[string](other, `location.search`); !strings.Contains(at, "next=store") {
+	if at := eval[string](other, `location.search`); !strings.Contains(at, "next=history") {
 		t.Errorf("it would go back to %s", at)
 	}
 }

@@ -67,9 +67,7 @@ type Dashboard struct {
 	store  driver.Store
 	opts   Options
 	looker *sight.Looker // that of opts, or its own
-	// ownCalls: the latencies are those of this Dashboard's looks alone.
-	ownCalls bool
-	routes   map[string]route
+	routes map[string]route
 
 	pages pages
 	life  context.Context
@@ -106,22 +104,19 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	}
 	d.opts.Logger = cmp.Or(d.opts.Logger, slog.New(slog.DiscardHandler))
 	if d.looker = d.opts.Looker; d.looker == nil {
+		looks := &sight.Options{Skip: server.Reserved, Logger: d.opts.Logger}
 		if d.opts.Latency == nil {
-			d.opts.Latency, d.ownCalls = latency.New(), true
-		}
-		looks := &sight.Options{Skip: server.Reserved, Answered: d.opts.Latency.Answered, Logger: d.opts.Logger}
-		if d.ownCalls {
+			d.opts.Latency = latency.New()
 			looks.StoreCall = d.opts.Latency.StoreCall
 		}
+		looks.Answered = d.opts.Latency.Answered
 		d.looker = sight.New(store, looks)
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.routes = map[string]route{
 		"/":         {http.MethodGet, true, d.overview},
 		"/resource": {http.MethodGet, true, d.resource},
-		"/program":  {http.MethodGet, true, d.program},
 		"/history":  {http.MethodGet, true, d.historyPage},
-		"/store":    {http.MethodGet, true, d.storePage},
 		"/login":    {http.MethodGet, true, d.loginPage},
 		"/events":   {http.MethodGet, false, d.events},
 		"/sign-in":  {http.MethodPost, false, d.signIn},

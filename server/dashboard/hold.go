@@ -2,8 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,13 +30,6 @@ func (v *visit) shrinks(d time.Duration) time.Duration {
 		return d
 	}
 	return max(d-v.age, 0)
-}
-
-// programRef stands for a lock ID, which says what one program holds and waits for. It does
-// not tell the lock ID.
-func programRef(lockID string) string {
-	sum := sha256.Sum256([]byte(lockID))
-	return hex.EncodeToString(sum[:12])
 }
 
 // over reports whether the time of a hold has ended since the look, unless it was renewed.
@@ -96,7 +87,6 @@ func (v *visit) article(h driver.Status) node {
 				html.Code(text("holdfast unlock --force "+words.Argument(h.Resource))), text(" shows what it would release, and asks."))
 		}),
 		html.Div(class("links"),
-			html.A(html.Href(programLink(h.LockID)), text("All that this program holds and waits for")),
 			when(force && ref != "", func() node {
 				return html.Button(html.Type("button"), class("danger"), html.Data("force", ""), html.Data("resource", url.PathEscape(h.Resource)),
 					html.Data("ref", ref), html.Data("token", token), html.Data("who", who), html.Data("name", words.Printable(h.Resource)), gomponents.Attr("hidden"),
@@ -177,8 +167,3 @@ func (v *visit) waits(e *entry, i int) node {
 
 // link returns the address of a resource's page, from any page.
 func link(resource string) string { return "resource?" + url.Values{"name": {resource}}.Encode() }
-
-// programLink returns the address of what the program with the lock ID holds and waits for.
-func programLink(lockID string) string {
-	return "program?" + url.Values{"ref": {programRef(lockID)}}.Encode()
-}

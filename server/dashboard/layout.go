@@ -64,7 +64,7 @@ func (v *visit) top() node {
 	return html.Header(class("top"),
 		html.A(class("brand"), html.Href("./"), html.Span(class("mark"), html.Aria("hidden", "true")), text("Holdfast")),
 		html.Nav(html.Aria("label", "Pages"),
-			link("/", "./", "Locks"), link("/history", "history", "History"), link("/store", "store", "Store"),
+			link("/", "./", "Locks"), link("/history", "history", "History"),
 		),
 		html.Div(class("who"),
 			when(store != "", func() node { return html.Span(text(store)) }),

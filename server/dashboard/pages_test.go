@@ -12,17 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
-	"github.com/holdfast-go/holdfast/server/dashboard"
 	"github.com/holdfast-go/holdfast/server/history"
-	"github.com/holdfast-go/holdfast/server/latency"
 )
 
 func TestNothing(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		s.shows("/", "Nothing is held, and nobody waits.", "!holdfast run", "the store", "!Look at this first")
 		s.shows("/resource?name=r", "Free", "Nobody holds it.", "Nobody waits")
-		s.shows("/program?ref=00000000", "This program holds nothing any more")
-		s.shows("/store", "What it promises", "memory")
 	})
 }
 
@@ -122,9 +118,6 @@ func TestRights(t *testing.T) {
 		s.shows("/", "Of what you may look at, nothing is stuck. 1 hold; nobody waits.", "mine/1", "!others")
 		s.shows("/?q=mallory", "mine/1", "!others")
 		page := s.get("/resource?name=mine/1").Body.String()
-		_, ref, _ := strings.Cut(page, `program?ref=`)
-		s.shows("/program?ref="+ref[:24], "Holds 1 lock that you may look at", "mine/1", "!others")
-		s.shows("/store", "Holds that you may look at 1", "Waiters that you may look at 0")
 		if w := s.get("/resource?name=others%2F1"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "mallory") {
 			s.Errorf("status %d: %s", w.Code, w.Body)
 		}
@@ -142,8 +135,6 @@ func TestFewRights(t *testing.T) {
 		if page := s.get("/").Body.String(); strings.Contains(page, "summary fine") {
 			s.Error(page)
 		}
-		s.shows("/store", "Holds that you may look at 0")
-		s.shows("/program?ref=x", "This program holds nothing that you may look at", "Waits for nothing that you may look at")
 	})
 	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
 		k.held(time.Minute, time.Second, history.Hold{How: history.Released, Resource: "others/1", Ref: "a"})
@@ -162,7 +153,7 @@ func TestNarrow(t *testing.T) {
 			"/":                {`class="stack"`, `data-label="For"`, `data-label="Ends in"`, `data-label="Waiting"`, `data-label="Longest wait"`},
 			"/resource?name=r": {`class="stack"`, `data-label="Held for"`, `<code class="ref">`},
 			"/history":         {`class="stack"`, `<bdi class="length">2 min 10 s</bdi>`},
-			"/app.css":         {"time, .length { white-space: nowrap; }", ".findings tbody th { min-width: 0; white-space: nowrap; }", "content: attr(data-label)"},
+			"/app.css":         {"time, .length { white-space: nowrap; }", "content: attr(data-label)"},
 		} {
 			page := s.get(path).Body.String()
 			for _, part := range parts {
@@ -227,9 +218,9 @@ func TestHostileNames(t *testing.T) {
 			s.hold(driver.AcquireRequest{Resource: name, Details: driver.Details{Owner: name, Host: name, Comment: name}})
 		}
 		time.Sleep(time.Second)
-		paths := []string{"/", "/store"}
+		paths := []string{"/"}
 		for _, name := range names {
-			paths = append(paths, "/resource?"+url.Values{"name": {name}}.Encode(), "/?"+url.Values{"only": {name}}.Encode(), "/program?"+url.Values{"ref": {name}}.Encode())
+			paths = append(paths, "/resource?"+url.Values{"name": {name}}.Encode(), "/?"+url.Values{"only": {name}}.Encode())
 		}
 		s.harmless(paths)
 		for _, name := range names {
@@ -274,7 +265,6 @@ func TestOldLook(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.shows("/", "Nothing is stuck.")
-		_, ref, _ := strings.Cut(s.get("/resource?name=long").Body.String(), "program?ref=")
 		s.store.err = errors.New("no answer")
 		time.Sleep(time.Minute)
 		s.shows("/", "Nobody knows what is held now. When it was seen last: 2 holds; nobody waits.", "!Nothing is stuck", "watch short", "its time is over",
@@ -282,9 +272,7 @@ func TestOldLook(t *testing.T) {
 		s.shows("/resource?name=short", "Held when it was seen last", "Its time is over; nobody knows whether it was renewed.", "Ends in its time is over")
 		s.shows("/resource?name=long", "unknown", "nobody knows how it is now", "Seen renewed 1 min ago", "Ends in 9 min", "!Its holder renews it", "!alive")
 		s.shows("/resource?name=free", "Free when it was seen last", "Nobody knows who holds it now.", "Nobody waited when it was seen last", "!Nobody holds it")
-		s.shows("/program?ref=none", "held nothing when the store was seen last")
-		s.shows("/store", "Holds, when it was seen last 2")
-		for _, path := range []string{"/", "/resource?name=short", "/resource?name=long", "/program?ref=" + ref[:24]} {
+		for _, path := range []string{"/", "/resource?name=short", "/resource?name=long"} {
 			for _, green := range []string{"summary fine", "badge fine", "pulse alive", "pulse new"} {
 				if strings.Contains(s.get(path).Body.String(), green) {
 					s.Errorf("%s: %q", path, green)
@@ -341,70 +329,9 @@ func TestHeaders(t *testing.T) {
 func TestNotSeenYet(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.err = errors.New("no answer")
-		for _, path := range []string{"/", "/resource?name=r", "/program?ref=x"} {
+		for _, path := range []string{"/", "/resource?name=r"} {
 			s.shows(path, "Nobody knows yet what is held", "The store does not answer", "!Nothing is held", "!Nobody holds it")
 		}
-	})
-}
-
-// The page of the store says how long its calls took, and what is known of its fitness without
-// writing to it.
-func TestStorePage(t *testing.T) {
-	as(t, access.Onlooker(), func(s *scene) {
-		s.shows("/store", "Kind memory", "ok answers it has answered a call 0 s ago", "ok list", "List holds", "Calls 1", "These are the looks of this page",
-			"warn durable", "note shared", "holdfast check", "!shortest TTL", "!Without an answer")
-		time.Sleep(time.Minute)
-		s.shows("/store", "Calls 2")
-		if page := s.get("/store").Body.String(); strings.Count(page, `class="half"`) != 4 { // of two operations, a minute apart
-			s.Error(page)
-		}
-		s.store.err = errors.New("no answer")
-		time.Sleep(time.Minute)
-		s.shows("/store", "No answer for 0 s", "fail list", "Without an answer 1")
-		time.Sleep(time.Minute)
-		s.shows("/store", "No answer for 1 min", "fail answers no call of it has been answered for 1 min")
-	})
-}
-
-// A time that is rounded up is written as what it becomes.
-func TestAnswerTimes(t *testing.T) {
-	for took, says := range map[time.Duration]string{
-		50 * time.Microsecond:      "Half within 0.1 ms 99 of 100 within 0.1 ms Slowest under 0.1 ms",
-		9980 * time.Microsecond:    "Slowest 10 ms",
-		999_700 * time.Microsecond: "Slowest 1.0 s",
-		9980 * time.Millisecond:    "Slowest 10 s",
-	} {
-		var calls *latency.Log
-		with(t, func() dashboard.Options {
-			calls = latency.New()
-			return dashboard.Options{Latency: calls}
-		}, func(s *scene) {
-			calls.StoreCall(t.Context(), "renew", took, nil)
-			s.shows("/store", says, "!1000 ms", "!within under")
-		})
-	}
-}
-
-// A server tells of all its calls, also while looks fail.
-func TestStorePageOfServer(t *testing.T) {
-	var calls *latency.Log
-	with(t, func() dashboard.Options {
-		calls = latency.New()
-		return dashboard.Options{Latency: calls}
-	}, func(s *scene) {
-		for i := range 100 {
-			calls.StoreCall(t.Context(), "renew", time.Duration(i+1)*20*time.Millisecond, nil)
-		}
-		calls.StoreCall(t.Context(), "acquire", 300*time.Microsecond, fmt.Errorf("no: %w", driver.ErrHeld))
-		s.shows("/store", "These are the calls of this server", "Acquire", "Half within 0.3 ms", "Renew", "Slowest 2.0 s", "Calls 100",
-			"warn ttl the shortest TTL that makes sense is 1 min, by the slowest of 101 acquires, renewals and releases", "!List holds")
-		s.store.err = errors.New("no answer")
-		time.Sleep(time.Minute)
-		s.shows("/store", "The store does not answer")
-		time.Sleep(time.Second)
-		calls.StoreCall(t.Context(), "renew", time.Millisecond, nil)
-		time.Sleep(2 * time.Second)
-		s.shows("/store", "The store cannot be looked at, for 3 s already", "Locks go on: it has answered another call 2 s ago", "!No answer for", "ok answers", "fail list")
 	})
 }
 

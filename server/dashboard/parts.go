@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -50,6 +51,23 @@ func end(d time.Duration) node {
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// lengthText says how long something took that is over, in two digits at least, and rounded: a
+// hold that ended by its TTL is shown so, whatever the clocks lack.
+func lengthText(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case d < 100*time.Microsecond:
+		return "under 0.1 ms"
+	case d < 9950*time.Microsecond: // what is rounded up to 10 ms is written so
+		return fmt.Sprintf("%.1f ms", ms)
+	case d < 999500*time.Microsecond:
+		return fmt.Sprintf("%.0f ms", ms)
+	case d < 9950*time.Millisecond:
+		return fmt.Sprintf("%.1f s", ms/1000)
+	}
+	return words.Duration(d.Round(time.Second))
+}
 
 const timeOver = "its time is over"
 

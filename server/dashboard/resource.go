@@ -95,9 +95,9 @@ func (v *visit) waiterRow(e *entry, i int) node {
 		number = strconv.Itoa(n)
 		place = number + "."
 	}
-	return html.Tr(html.Data("key", programRef(p.LockID)+number),
+	return html.Tr(html.Data("key", "w"+strconv.Itoa(i)),
 		html.Td(class("number"), html.Data("label", "Place"), text(place)),
-		html.Td(class("first"), html.A(html.Href(programLink(p.LockID)), isolated(words.Printable(words.Waiter(p))))),
+		html.Td(class("first"), isolated(words.Printable(words.Waiter(p)))),
 		v.waits(e, i),
 	)
 }

@@ -32,7 +32,7 @@ func TestMistyped(t *testing.T) {
 		{http.MethodPost, "/nosuchpage", browser, http.StatusNotFound, "application/problem+json"},
 		{http.MethodGet, "/v1/nothing", browser, http.StatusNotFound, "application/problem+json"},
 		{http.MethodGet, "/openapi.yaml", browser, http.StatusOK, "application/yaml"},
-		{http.MethodGet, "/store", "", http.StatusOK, "text/html"},
+		{http.MethodGet, "/history", "", http.StatusOK, "text/html"},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
 		r.Header.Set("Accept", c.accept)
