@@ -62,8 +62,6 @@ func (s *Server) acquire(x *exchange) {
 		x.deny("acquire", body.Resource, body.HoldID, err)
 	case err != nil:
 		x.refuse(wire.KindInvalid, detail(err))
-	case !s.identity.ready():
-		x.refuse(wire.KindUnknown, "the server is not ready: see its log")
 	case body.WaitMs == 0:
 		g, err := a.once(x.deadline())
 		a.conclude(g, err, 0)
@@ -136,7 +134,7 @@ func (a *acquisition) ownPlace() driver.PlaceID { return a.x.ownPlace(driver.Pla
 // lost and nobody asks again, the hold ends by it.
 const firstLease = 30 * time.Second
 
-// once makes one attempt, which is over by then. Its error is errNotSent, a named error of
+// once makes one attempt, which is over by then. Its error is errNotSent, errNotReady, a named error of
 // package driver, which is definite, or any other: then it counts in a.unknown.
 //
 // A reply that is lost, or an attempt that arrives late, leaves a hold with this hold ID.
@@ -146,6 +144,9 @@ func (a *acquisition) once(by time.Time) (driver.Grant, error) {
 	s, q := a.x.s, a.q
 	ctx, cancel := context.WithDeadline(a.x.r.Context(), by)
 	defer cancel()
+	if !s.identity.settle(ctx) {
+		return driver.Grant{}, errNotReady
+	}
 	a.sent = time.Now()
 	if ctx.Err() != nil || !a.sent.Before(by) {
 		return driver.Grant{}, errNotSent
@@ -154,7 +155,7 @@ func (a *acquisition) once(by time.Time) (driver.Grant, error) {
 		q.TTL = firstLease
 	}
 	g, err := s.store.Acquire(ctx, q)
-	s.opts.Observer.storeCall(a.x.r.Context(), "acquire", a.sent, err)
+	s.storeCall(a.x.r.Context(), "acquire", a.sent, err)
 	if err == nil && a.q.TTL == driver.Forever && g.Left != driver.Forever {
 		g.Left, err = a.makeEndless(ctx, g.Token)
 	}
@@ -175,7 +176,7 @@ func (a *acquisition) makeEndless(ctx context.Context, token uint64) (time.Durat
 		ref, sent := a.ref(), time.Now()
 		ref.Token = token
 		left, err = a.x.s.makeEndless(ctx, ref)
-		a.x.s.opts.Observer.storeCall(a.x.r.Context(), "renew", sent, err)
+		a.x.s.storeCall(a.x.r.Context(), "renew", sent, err)
 		if err == nil {
 			return left, nil
 		}

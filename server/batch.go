@@ -39,6 +39,9 @@ func (s *Server) renew(x *exchange) {
 		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			if errors.Is(r.Err, driver.ErrLost) {
+				if s.live.has(x.account, body.Holds[i].Ref) { // it should be there: perhaps nothing is
+					s.identity.suspect(true)
+				}
 				s.live.forget(x.account, qs[n].HoldID)
 				if h != nil {
 					h.Lost(qs[n].HoldRef)
@@ -252,7 +255,7 @@ func call[Q, R any](
 	} else {
 		var err error
 		rs, err = send(ctx, qs)
-		x.s.opts.Observer.storeCall(x.r.Context(), op, sent, ofBatch(rs, err, errOf))
+		x.s.storeCall(x.r.Context(), op, sent, ofBatch(rs, err, errOf))
 		if err != nil {
 			rs, missing = nil, err
 		}

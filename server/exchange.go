@@ -75,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		at.serve(x)
 	case !x.identified() || !x.readBudget(): // refused
 	case !x.prepared():
-		x.refuse(wire.KindUnknown, "the server is not ready: the store did not answer yet")
+		x.refuse(wire.KindUnknown, s.notReady())
 	default:
 		at.serve(x)
 	}
@@ -324,8 +324,11 @@ func (x *exchange) send(status int, mediaType string, body []byte) {
 func (x *exchange) refuseError(op string, err error) { x.sendRefusal(x.refusalOf(op, err)) }
 
 func (x *exchange) refusalOf(op string, err error) wire.Refusal {
-	if errors.Is(err, errDenied) {
+	switch {
+	case errors.Is(err, errDenied):
 		return wire.NewRefusal(wire.KindDenied, x.whyDenied(err))
+	case errors.Is(err, errNotReady):
+		return wire.NewRefusal(wire.KindUnknown, x.s.notReady())
 	}
 	kind := wire.KindOf(err)
 	if kind == wire.KindHeld { // only an acquire is, and describes it
@@ -407,7 +410,7 @@ func detail(err error) string {
 
 // definite reports whether the error says that the request was not applied.
 func definite(err error) bool {
-	return errors.Is(err, errNotSent) || driver.Definite(err)
+	return errors.Is(err, errNotSent) || errors.Is(err, errNotReady) || driver.Definite(err)
 }
 
 // errNotSent: the caller's time was over, or it was gone.

@@ -116,7 +116,7 @@ func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error)
 // find returns a hold, as the store has it, or none: its lock ID is empty then.
 func (s *Server) find(ctx context.Context, f driver.Filter, id driver.HoldID) (_ driver.Status, err error) {
 	began := time.Now()
-	defer func() { s.opts.Observer.storeCall(ctx, "list", began, err) }()
+	defer func() { s.storeCall(ctx, "list", began, err) }()
 	for h, err := range s.store.List(ctx, f) {
 		switch {
 		case err != nil:
@@ -154,7 +154,7 @@ func (s *Server) sweep(x *exchange) {
 	}
 	began := time.Now()
 	r, err := s.store.Sweep(ctx, q)
-	s.opts.Observer.storeCall(x.r.Context(), "sweep", began, err)
+	s.storeCall(x.r.Context(), "sweep", began, err)
 	if err != nil {
 		x.auditLost(Event{Action: "sweep"}, err)
 		x.refuseError("sweep", err)

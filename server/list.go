@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,7 +52,7 @@ const (
 	listSilence = 20 * time.Second
 )
 
-var errSlowStore = errors.New("the store yielded nothing for too long")
+var errSlowStore = fmt.Errorf("the store yielded nothing for too long: %w", context.DeadlineExceeded)
 
 func serveList[T, W any](
 	x *exchange, op string, all func(context.Context, driver.Filter) iter.Seq2[T, error],
@@ -84,6 +85,7 @@ func serveList[T, W any](
 
 	out := lister{x: x, q: q, entries: []json.RawMessage{}}
 	began, rows := time.Now(), 0
+	var denied error // the right was taken away
 entries:
 	for _, f := range q.filters {
 		for entry, failed := range all(ctx, f) {
@@ -97,7 +99,7 @@ entries:
 			if resource == reserved || !x.mayShow(q, resource, lockID) {
 				continue
 			}
-			if err = out.revoked(); err != nil || !out.add(shown(entry, q.named)) {
+			if denied = out.revoked(); denied != nil || !out.add(shown(entry, q.named)) {
 				break entries
 			}
 			out.last.Resource, out.last.LockID = resource, lockID
@@ -106,7 +108,8 @@ entries:
 	if err != nil && context.Cause(ctx) != nil {
 		err = context.Cause(ctx)
 	}
-	s.opts.Observer.storeCall(x.r.Context(), op, began, err)
+	s.storeCall(x.r.Context(), op, began, err)
+	err = cmp.Or(err, denied)
 	x.work += float64(rows * rowOfWork)
 	if isWhole(q) && err == nil {
 		s.listed.Store(int64(rows))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/health"
 )
 
 // Observer is told what the server does, for metrics. Any of its functions may be nil. They
@@ -49,8 +50,14 @@ func (o *Observer) stream(kind Stream, change int) {
 	}
 }
 
-func (o *Observer) storeCall(ctx context.Context, op string, began time.Time, err error) {
-	if o.StoreCall != nil {
-		o.StoreCall(ctx, op, time.Since(began), err)
+// storeCall tells what came of a call of the store.
+func (s *Server) storeCall(ctx context.Context, op string, began time.Time, err error) {
+	took := time.Since(began)
+	if tell := s.opts.Observer.StoreCall; tell != nil {
+		tell(ctx, op, took, err)
+	}
+	s.opts.Health.StoreCall(ctx, op, took, err)
+	if failed := health.FailureOf(err) != health.None; !failed || ctx.Err() == nil {
+		s.identity.suspect(failed)
 	}
 }

@@ -52,7 +52,7 @@ func (s *Server) readyz(x *exchange) {
 	case s.draining.Load():
 		x.refuse(wire.KindDraining, "the server ends")
 	case !s.identity.ready():
-		x.refuse(wire.KindUnknown, "the server is not ready: see its log")
+		x.refuse(wire.KindUnknown, s.notReady())
 	default:
 		x.answer(map[string]string{"status": "ready"})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/waitline"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
+	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
@@ -39,6 +40,13 @@ type Options struct {
 	// caller's to close, after the server; what others do it sees by Follow. Default: there is
 	// none.
 	History *history.Log
+	// Health is told of each call of the store, and whether it is prepared, or was replaced.
+	// Default: one of its own.
+	Health *health.Log
+	// LongestTTL returns the longest TTL that callers may ask for, and whether they may have
+	// holds without an end. So long nobody should lock anew once the store was replaced.
+	// Default: nobody knows.
+	LongestTTL func() (longest time.Duration, endless bool)
 	// Logger gets what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger
 	// Observer is told what the server does.
@@ -67,6 +75,12 @@ func withDefaults(opts *Options) (Options, error) {
 	if o.Identify == nil {
 		everybody := access.Everybody()
 		o.Identify = func(*http.Request) (access.Caller, error) { return everybody, nil }
+	}
+	if o.Health == nil {
+		o.Health = health.New()
+	}
+	if o.LongestTTL == nil {
+		o.LongestTTL = func() (time.Duration, bool) { return driver.Unknown, true }
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Observer == nil {
@@ -107,15 +121,16 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opts: o, store: store, identity: identity{found: make(chan struct{})},
+		opts: o, store: store, identity: newIdentity(),
 		live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{all: map[string]*repeats{}},
 	}
+	o.Health.Preparing(nil)
 	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()
 	s.scope = storecall.NewScope(clock.New())
 	lines := waitline.Config{
 		Scope: s.scope, Traits: store.Traits, Places: placesOfLine, Poll: pollLimit, MostAway: mostAway,
-		Watched: func(_ string, began time.Time, err error) { o.Observer.storeCall(s.scope.Life, "watch", began, err) },
+		Watched: func(_ string, began time.Time, err error) { s.storeCall(s.scope.Life, "watch", began, err) },
 	}
 	if w, ok := store.(driver.Watcher); ok {
 		lines.Watch = w.Watch
@@ -148,7 +163,7 @@ func (s *Server) sendCleanUp(ctx context.Context, qs []driver.ReleaseRequest) ([
 	defer cancel()
 	sent := time.Now()
 	results, err := s.store.Release(ctx, qs)
-	s.opts.Observer.storeCall(s.scope.Life, "release", sent, ofBatch(results, err, releaseErr))
+	s.storeCall(s.scope.Life, "release", sent, ofBatch(results, err, releaseErr))
 	return results, err
 }
 
@@ -172,7 +187,10 @@ func (s *Server) WaitReady(ctx context.Context) error {
 }
 
 // Drain makes /readyz fail, so that balancers send no more requests. All else goes on.
-func (s *Server) Drain() { s.draining.Store(true) }
+func (s *Server) Drain() {
+	s.draining.Store(true)
+	s.opts.Health.Ending()
+}
 
 // EndWaits ends waits and watches, so that their callers go to another server, and does
 // Drain. New waits and watches are refused; everything else is served as before. An attempt

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/server/health"
 )
 
 // The ID of a store is the lock ID of a hold without an end of the reserved resource. All
@@ -18,8 +19,9 @@ import (
 
 const (
 	identifyFirst, identifyLimit = 100 * time.Millisecond, 10 * time.Second
-	// lookEvery is how often the server looks whether the ID is still there.
-	lookEvery = time.Minute
+	// lookEvery is how often the server looks whether the ID is still there, and lookSoon how
+	// often if the store has not answered that.
+	lookEvery, lookSoon = 10 * time.Second, time.Second
 	// idLease is the TTL with which the hold is acquired, before it is renewed to one
 	// without an end.
 	idLease = time.Minute
@@ -31,10 +33,22 @@ const (
 type identity struct {
 	found chan struct{} // closed once it is known
 
+	doubted chan struct{} // has room for one: look at once
+
 	mu      sync.Mutex
 	ref     driver.HoldRef
 	changed bool // the store has another one now, or none
 	err     error
+	// doubt: a call of the store has failed since it was last seen to have the ID. It may come
+	// back as another one.
+	doubt    bool
+	answered bool          // the last look
+	looked   time.Time     // when that was
+	next     chan struct{} // closed at the end of the next look
+}
+
+func newIdentity() identity {
+	return identity{found: make(chan struct{}), doubted: make(chan struct{}, 1), next: make(chan struct{})}
 }
 
 // StoreID returns the ID of the store, which is in each answer, or "" as long as it is not
@@ -52,6 +66,40 @@ func (i *identity) ready() bool {
 	return i.ref.LockID != "" && !i.changed
 }
 
+// suspect makes the server look at the ID soon if a call of the store has failed, and at once
+// if one is answered after a look was not: a store that comes back may be another one. However
+// many calls fail, there is one look a second.
+func (i *identity) suspect(failed bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ref.LockID == "" || i.answered != failed || failed && time.Since(i.looked) < lookSoon {
+		return
+	}
+	i.doubt = true
+	select {
+	case i.doubted <- struct{}{}:
+	default:
+	}
+}
+
+// settle waits for a look at the ID if there is a doubt, for a second at most: it may be one of
+// many servers behind an address that does not answer, and others do. It reports whether locks
+// may be granted.
+func (i *identity) settle(ctx context.Context) bool {
+	i.mu.Lock()
+	doubt, next := i.doubt, i.next
+	i.mu.Unlock()
+	if doubt {
+		ctx, cancel := context.WithTimeout(ctx, lookSoon)
+		defer cancel()
+		select {
+		case <-next:
+		case <-ctx.Done():
+		}
+	}
+	return i.ready()
+}
+
 // identify prepares the store, finds out its ID or makes it, and looks at it from time to
 // time until the server is closed.
 func (s *Server) identify() {
@@ -60,23 +108,37 @@ func (s *Server) identify() {
 		ref, err := s.prepare()
 		i.mu.Lock()
 		if i.err = err; err == nil {
-			i.ref = ref
+			i.ref, i.answered, i.looked = ref, true, time.Now()
 		}
 		i.mu.Unlock()
 		if err == nil {
+			s.opts.Health.Prepared()
 			close(i.found)
 			break
 		}
 		if s.scope.Life.Err() != nil {
 			return
 		}
+		s.opts.Health.Preparing(err)
 		s.opts.Logger.Error("holdfast server: the store is not ready, trying again", "error", err)
 		if backoff.Wait(s.scope.Life, pauses.Next()) != nil {
 			return
 		}
 	}
-	for backoff.Wait(s.scope.Life, lookEvery) == nil {
-		s.lookAtID()
+	for pause := lookEvery; ; {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-i.doubted:
+			timer.Stop()
+		case <-s.scope.Life.Done():
+			timer.Stop()
+			return
+		}
+		pause = lookSoon
+		if s.lookAtID() {
+			pause = lookEvery
+		}
 	}
 }
 
@@ -85,7 +147,7 @@ func (s *Server) prepare() (ref driver.HoldRef, err error) {
 	ctx, cancel := context.WithTimeout(s.scope.Life, max(s.opts.StoreTimeout, DefaultStoreTimeout))
 	defer cancel()
 	began := time.Now()
-	defer func() { s.opts.Observer.storeCall(s.scope.Life, "init", began, err) }()
+	defer func() { s.storeCall(s.scope.Life, "init", began, err) }()
 	if store, ok := s.store.(driver.Initializer); ok {
 		if err := store.Init(ctx); err != nil {
 			return ref, err
@@ -117,7 +179,7 @@ func (s *Server) makeEndless(ctx context.Context, ref driver.HoldRef) (time.Dura
 	rs, err := s.store.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: driver.Forever}})
 	switch {
 	case err != nil:
-		return driver.Unknown, fmt.Errorf("no answer to a renewal: %v", err)
+		return driver.Unknown, fmt.Errorf("no answer to a renewal: %w", err)
 	case len(rs) == 0:
 		return driver.Unknown, errNoResult
 	}
@@ -138,28 +200,47 @@ func idOf(e *driver.HeldError) (driver.HoldRef, error) {
 	return h.Ref(), nil
 }
 
-// lookAtID looks whether the hold that names the store is still there. A renewal decides
-// that: it is as sure as the store is, and a hold without an end stays as it is.
-func (s *Server) lookAtID() {
-	ctx, cancel := context.WithTimeout(s.scope.Life, s.opts.StoreTimeout)
+// lookAtID looks whether the hold that names the store is still there, and reports whether the
+// store has answered. A renewal decides that: it is as sure as the store is, and a hold without
+// an end stays as it is.
+func (s *Server) lookAtID() (answered bool) {
+	ctx, cancel := context.WithTimeout(s.scope.Life, min(s.opts.StoreTimeout, health.Patience))
 	defer cancel()
 	i := &s.identity
 	began := time.Now()
 	_, err := s.makeEndless(ctx, i.ref)
-	s.opts.Observer.storeCall(s.scope.Life, "renew", began, err)
+	answered = health.FailureOf(err) == health.None
 	i.mu.Lock()
-	defer i.mu.Unlock()
-	switch {
-	case err == nil:
-		if i.changed {
-			s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)
-		}
-		i.changed = false
-	case errors.Is(err, driver.ErrLost):
-		if !i.changed {
-			s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored, or the ID was released. "+
-				"No lock is granted until the server is started again", "store", i.ref.LockID)
-		}
-		i.changed = true
+	before := i.changed
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		i.changed = err != nil
 	}
+	changed := i.changed
+	i.answered, i.looked, i.doubt = answered, time.Now(), !answered
+	close(i.next)
+	i.next = make(chan struct{})
+	i.mu.Unlock()
+	switch {
+	case changed && !before:
+		s.opts.Health.Replaced(s.opts.LongestTTL())
+		s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored or emptied, or the ID was released. "+
+			"No lock is granted until the server is started again", "store", i.ref.LockID)
+	case !changed && before:
+		s.opts.Health.Prepared()
+		s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)
+	}
+	s.storeCall(s.scope.Life, "renew", began, err)
+	return answered
+}
+
+// errNotReady: the store is another one, or may be. Callers are told what notReady says.
+var errNotReady = errors.New("no lock is granted")
+
+// notReady returns why no lock is granted, for everybody: nothing of it is a secret.
+func (s *Server) notReady() string {
+	state := s.opts.Health.Now()
+	if state.Level != health.Starting && state.Level != health.Replaced { // it has just changed
+		return "the server is not ready"
+	}
+	return state.Says()
 }

@@ -198,7 +198,7 @@ func (l *placeLook) ahead(held *driver.HeldError) (places []driver.Place, most t
 			break
 		}
 	}
-	s.opts.Observer.storeCall(a.x.r.Context(), "waiters", began, err)
+	s.storeCall(a.x.r.Context(), "waiters", began, err)
 	if l.done = err == nil; !l.done {
 		most = lookAgain
 	}

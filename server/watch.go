@@ -51,7 +51,7 @@ func (s *Server) watch(x *exchange) {
 		x.refuse(wire.KindUnsupported, "the store sends no signals")
 		return
 	}
-	s.opts.Observer.storeCall(x.r.Context(), "watch", began, err)
+	s.storeCall(x.r.Context(), "watch", began, err)
 	if err != nil {
 		x.refuseError("watch", err)
 		return

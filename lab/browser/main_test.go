@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/dashboard"
 	"github.com/holdfast-go/holdfast/server/history"
-	"github.com/holdfast-go/holdfast/server/latency"
+	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -203,14 +203,14 @@ func newScene(t testing.TB, who access.Caller) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := latency.New()
+	calls := health.New()
 	looker := sight.New(s.store, &sight.Options{StoreCall: func(ctx context.Context, op string, took time.Duration, err error) {
 		calls.StoreCall(ctx, op, took, err)
 		if op == "list" {
 			s.looks.Add(1)
 		}
 	}})
-	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Looker: looker, Latency: calls, History: log, Identify: func(*http.Request) (access.Caller, error) {
+	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Looker: looker, Health: calls, History: log, Identify: func(*http.Request) (access.Caller, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.who, nil

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
@@ -163,6 +165,23 @@ func (f *File) note(err error) {
 		f.log.Error("what the auth file said before stays in force", "error", err)
 	}
 	f.err = err
+}
+
+// LongestTTL returns the longest TTL, that has an end, for which any caller may ask, and whether
+// some may have holds without an end.
+func (f *File) LongestTTL() (longest time.Duration, endless bool) {
+	for _, m := range f.policy.Load().callers {
+		for _, r := range m.rules {
+			switch {
+			case !r.may[Lock]:
+			case r.maxTTL == driver.Forever:
+				endless = true
+			default:
+				longest = max(longest, r.maxTTL)
+			}
+		}
+	}
+	return longest, endless
 }
 
 // readFile reads a file that only its owner can write. A reader of half a file is harmless:

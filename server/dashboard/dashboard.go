@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
+	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/history"
-	"github.com/holdfast-go/holdfast/server/latency"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -34,8 +34,8 @@ type Options struct {
 	// History has what became of holds. The Dashboard shows it, and notes in it what is done
 	// by force. It stays the caller's to close. Default: there is none.
 	History *history.Log
-	// Latency has how long calls of the store took. Default: those of the Looker of its own.
-	Latency *latency.Log
+	// Health has what is known of the store. Default: what the Looker of its own sees.
+	Health *health.Log
 	// Budget is what each caller may do. It should be that of packages server and front, too.
 	// Default: one of its own.
 	Budget *budget.Budget
@@ -105,11 +105,11 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	d.opts.Logger = cmp.Or(d.opts.Logger, slog.New(slog.DiscardHandler))
 	if d.looker = d.opts.Looker; d.looker == nil {
 		looks := &sight.Options{Skip: server.Reserved, Logger: d.opts.Logger}
-		if d.opts.Latency == nil {
-			d.opts.Latency = latency.New()
-			looks.StoreCall = d.opts.Latency.StoreCall
+		if d.opts.Health == nil {
+			d.opts.Health = health.New()
+			looks.StoreCall = d.opts.Health.StoreCall
 		}
-		looks.Answered = d.opts.Latency.Answered
+		looks.Answered = d.opts.Health.Answered
 		d.looker = sight.New(store, looks)
 	}
 	d.life, d.end = context.WithCancel(context.Background())

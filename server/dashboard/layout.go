@@ -7,6 +7,7 @@ import (
 	"maragu.dev/gomponents/html"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -107,13 +108,13 @@ func (v *visit) notices(s *sight.Sight) node {
 // answered another call since, or driver.Unknown.
 func (v *visit) failing(s *sight.Sight) (since, answered time.Duration) {
 	began, answered := s.Failing, driver.Unknown
-	if l := v.d.opts.Latency; l != nil {
-		failing, last := l.Answers()
-		if ago := v.began.Sub(last); last.After(began) && ago < lately {
+	if l := v.d.opts.Health; l != nil {
+		state := l.Now()
+		if ago := v.began.Sub(state.Answered); state.Answered.After(began) && ago < lately {
 			answered = ago
 		}
-		if !failing.IsZero() && failing.Before(began) { // it did not answer others before it was looked at
-			began = failing
+		if state.Level == health.Failing && state.Since.Before(began) { // it did not answer others before it was looked at
+			began = state.Since
 		}
 	}
 	return v.began.Sub(began), answered

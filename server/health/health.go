@@ -80,7 +80,7 @@ func New() *Log { return &Log{began: time.Now(), ops: map[string]*op{}} }
 // hung up, or had too little time, are left out: they say nothing of the store.
 func (l *Log) StoreCall(ctx context.Context, name string, took time.Duration, err error) {
 	why := FailureOf(err)
-	if why != None && ctx.Err() != nil || errors.Is(err, context.Canceled) || why == Silent && took < Patience-slack {
+	if errors.Is(ctx.Err(), context.Canceled) && why != None || errors.Is(err, context.Canceled) || why == Silent && took < Patience-slack {
 		return
 	}
 	now := time.Now()

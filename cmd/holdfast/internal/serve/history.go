@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -26,8 +27,13 @@ func (r *running) openHistory(ctx context.Context) (err error) {
 // look makes what looks at the store: for the pages while somebody watches, and for the
 // history as long as it is kept.
 func (r *running) look() {
+	count := r.meters.Observer().StoreCall
 	r.looker = sight.New(r.store, &sight.Options{
-		Skip: server.Reserved, StoreCall: r.observer().StoreCall, Answered: r.latency.Answered, Logger: r.log,
+		Skip: server.Reserved, Answered: r.health.Answered, Logger: r.log,
+		StoreCall: func(ctx context.Context, op string, took time.Duration, err error) {
+			count(ctx, op, took, err)
+			r.health.StoreCall(ctx, op, took, err)
+		},
 	})
 	if r.history != nil {
 		r.history.Follow(r.looker)

@@ -25,8 +25,8 @@ import (
 	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/dashboard"
 	"github.com/holdfast-go/holdfast/server/front"
+	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/history"
-	"github.com/holdfast-go/holdfast/server/latency"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -48,7 +48,7 @@ func Run(ctx context.Context, c Config) error {
 	process.OutlivePipes()
 	stops, _ := process.Stops() // to the end of the process: a second one ends it at once
 	hangups, _ := process.Hangups()
-	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), budget: budget.New(nil), latency: latency.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
+	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), budget: budget.New(nil), health: health.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
 	err := r.start(ctx)
 	if err == nil {
 		err = r.until(ctx, stops, hangups)
@@ -64,7 +64,7 @@ type running struct {
 	budget   *budget.Budget // of server, pages and front
 	store    driver.Store
 	server   *server.Server
-	latency  *latency.Log
+	health   *health.Log
 	pages    *dashboard.Dashboard
 	front    *front.Front
 	auth     *access.File
@@ -135,20 +135,18 @@ func (r *running) open(ctx context.Context) (err error) {
 	}
 	r.look()
 	r.server, err = server.New(r.store, &server.Options{
-		Identify: front.CallerOf, MaxWait: r.MaxWait, Budget: r.budget, Audit: keep(r.audit), History: r.history, Logger: r.log, Observer: r.observer(),
+		Identify: front.CallerOf, MaxWait: r.MaxWait, Budget: r.budget, Audit: keep(r.audit), History: r.history, Logger: r.log,
+		Observer: r.meters.Observer(), Health: r.health, LongestTTL: r.longestTTL(),
 	})
 	return err
 }
 
-// observer returns what is told of each call of the store, also of those of the looks.
-func (r *running) observer() *server.Observer {
-	o := r.meters.Observer()
-	count := o.StoreCall
-	o.StoreCall = func(ctx context.Context, op string, took time.Duration, err error) {
-		count(ctx, op, took, err)
-		r.latency.StoreCall(ctx, op, took, err)
+// longestTTL returns what tells the longest TTL of the auth file, nil if there is none.
+func (r *running) longestTTL() func() (time.Duration, bool) {
+	if r.auth == nil {
+		return nil
 	}
-	return o
+	return r.auth.LongestTTL
 }
 
 // identify returns how callers are found out, nil if everybody is a user of this machine.

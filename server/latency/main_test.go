@@ -1,9 +1,0 @@
-package latency_test
-
-import (
-	"testing"
-
-	"github.com/holdfast-go/holdfast/internal/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
