@@ -30,12 +30,11 @@ var (
 	errDraining = errors.New("the server ends: repeat the request with the same hold ID")
 	errReplaced = errors.New("another request with the same hold ID waits instead, or has released it")
 	errReleased = errors.New("the hold was released by another request")
-	errDenied   = errors.New("denied")
 )
 
-func detailDenied(err error) string { return err.Error()[len(errDenied.Error()+": "):] }
+func detailDenied(err error) string { return err.Error()[len(ErrDenied.Error()+": "):] }
 
-// whyDenied is what the caller is told of errDenied: it may not know by which of its names it
+// whyDenied is what the caller is told of ErrDenied: it may not know by which of its names it
 // came.
 func (x *exchange) whyDenied(err error) string {
 	if name := x.caller.Name(); name != "" {
@@ -58,7 +57,7 @@ func (s *Server) acquire(x *exchange) {
 	defer claim.Close()
 	a, err := x.acquisition(body)
 	switch {
-	case errors.Is(err, errDenied):
+	case errors.Is(err, ErrDenied):
 		x.deny("acquire", body.Resource, body.HoldID, err)
 	case err != nil:
 		x.refuse(wire.KindInvalid, detail(err))
@@ -80,7 +79,7 @@ func (s *Server) acquire(x *exchange) {
 }
 
 // acquisition checks the request, and returns what it asks for. The error is
-// driver.ErrInvalid or errDenied.
+// driver.ErrInvalid or ErrDenied.
 func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 	a := &acquisition{x: x, ours: body.HoldID.IsZero()}
 	switch {
@@ -108,17 +107,17 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 	return a, nil
 }
 
-// allowed returns errDenied unless the caller has the right to what it asks for.
+// allowed returns ErrDenied unless the caller has the right to what it asks for.
 func (a *acquisition) allowed() error {
 	c, q := a.x.caller, &a.q
 	if !c.May(access.Lock, q.Resource) {
-		return fmt.Errorf("%w: no right to lock %q", errDenied, q.Resource)
+		return fmt.Errorf("%w: no right to lock %q", ErrDenied, q.Resource)
 	}
 	switch most := c.MaxTTL(q.Resource); {
 	case q.TTL > most:
-		return fmt.Errorf("%w: the TTL may be %v at most", errDenied, most)
+		return fmt.Errorf("%w: the TTL may be %v at most", ErrDenied, most)
 	case q.TakeoverDelay > most: // it blocks others as long as a hold does
-		return fmt.Errorf("%w: the takeover delay may be %v at most", errDenied, most)
+		return fmt.Errorf("%w: the takeover delay may be %v at most", ErrDenied, most)
 	}
 	return nil
 }
@@ -200,7 +199,7 @@ func (a *acquisition) conclude(g driver.Grant, err error, waited time.Duration) 
 	switch {
 	case a.ours, errors.Is(err, errReleased):
 		a.cleanUp()
-	case errors.Is(err, errDenied):
+	case errors.Is(err, ErrDenied):
 		// What attempts got, or still get, is left to its TTL: a repeat may have been granted
 		// the same hold, and answered, here or at another server, which has not read the
 		// rights yet.
@@ -209,7 +208,7 @@ func (a *acquisition) conclude(g driver.Grant, err error, waited time.Duration) 
 	mayBeApplied := a.unknown > 0 && !a.ours // then the answer is not definite
 	var held *driver.HeldError
 	switch {
-	case errors.Is(err, errDenied):
+	case errors.Is(err, ErrDenied):
 		x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
 		if !mayBeApplied {
 			x.refuse(wire.KindDenied, x.whyDenied(err))

@@ -44,13 +44,13 @@ func (x *exchange) audit(e Event) error {
 	return x.s.opts.Audit(e)
 }
 
-// deny refuses what the caller has no right to. The error is errDenied.
+// deny refuses what the caller has no right to. The error is ErrDenied.
 func (x *exchange) deny(action, resource string, id driver.HoldID, err error) {
 	x.auditDenied(action, resource, id, err)
 	x.refuse(wire.KindDenied, x.whyDenied(err))
 }
 
-// auditDenied tells what the caller was denied. The error is errDenied, and says why.
+// auditDenied tells what the caller was denied. The error is ErrDenied, and says why.
 func (x *exchange) auditDenied(action, resource string, id driver.HoldID, err error) {
 	x.auditRefused(Event{Action: action, Outcome: "denied", Resource: resource, Ref: wire.RefOf(id), Reason: detailDenied(err), Count: 1})
 }

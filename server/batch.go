@@ -79,10 +79,10 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 		return q, err
 	}
 	if !x.caller.May(access.Lock, q.Resource) {
-		return q, fmt.Errorf("%w: no right to lock %q", errDenied, q.Resource)
+		return q, fmt.Errorf("%w: no right to lock %q", ErrDenied, q.Resource)
 	}
 	if most := x.caller.MaxTTL(q.Resource); q.TTL > most {
-		return q, fmt.Errorf("%w: the TTL may be %v at most", errDenied, most)
+		return q, fmt.Errorf("%w: the TTL may be %v at most", ErrDenied, most)
 	}
 	return q, nil
 }
@@ -167,7 +167,7 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 		return q, err
 	}
 	if !x.caller.May(access.Lock, q.Resource) {
-		return q, fmt.Errorf("%w: no right to lock %q", errDenied, q.Resource)
+		return q, fmt.Errorf("%w: no right to lock %q", ErrDenied, q.Resource)
 	}
 	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
 	// be in the store although this server knows nothing of it.
@@ -268,6 +268,17 @@ func call[Q, R any](
 	return rs, sent
 }
 
+// only returns the result of a call for one item, and its error.
+func only[R any](rs []R, err error, errOf func(*R) *error) (r R, _ error) {
+	switch {
+	case err != nil:
+		return r, err
+	case len(rs) != 1:
+		return r, errNoResult
+	}
+	return rs[0], *errOf(&rs[0])
+}
+
 // ofBatch returns what a call with a batch says of the store. One that does not answer may
 // make it return without an error, but with one for each item.
 func ofBatch[R any](rs []R, err error, errOf func(*R) *error) error {
@@ -287,7 +298,7 @@ func ofBatch[R any](rs []R, err error, errOf func(*R) *error) error {
 // counted in an event.
 func (x *exchange) refusedItem(denied *Event, action string, ref wire.Ref, err error) (wire.Outcome, string) {
 	switch {
-	case errors.Is(err, errDenied):
+	case errors.Is(err, ErrDenied):
 		counted(denied, Event{Action: action, Outcome: "denied", Resource: ref.Resource, Ref: wire.RefOf(ref.HoldID), Reason: detailDenied(err)})
 		return wire.Denied, x.whyDenied(err)
 	case errors.Is(err, errSpent):

@@ -320,12 +320,12 @@ func (x *exchange) send(status int, mediaType string, body []byte) {
 	_, _ = x.w.Write(body) // there is nobody to tell
 }
 
-// refuseError refuses because of an error of the store, of a Validate method, or errDenied.
+// refuseError refuses because of an error of the store, of a Validate method, or ErrDenied.
 func (x *exchange) refuseError(op string, err error) { x.sendRefusal(x.refusalOf(op, err)) }
 
 func (x *exchange) refusalOf(op string, err error) wire.Refusal {
 	switch {
-	case errors.Is(err, errDenied):
+	case errors.Is(err, ErrDenied):
 		return wire.NewRefusal(wire.KindDenied, x.whyDenied(err))
 	case errors.Is(err, errNotReady):
 		return wire.NewRefusal(wire.KindUnknown, x.s.notReady())

@@ -3,129 +3,178 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
+	"github.com/holdfast-go/holdfast/server/history"
 )
 
-// forceRelease serves POST /v1/force-release. It ends one hold that its hold ID and its
-// token name: a request that a proxy repeats finds that hold, or none.
+// Forcer ends holds by force, for the API and for pages. Its method may be called concurrently.
+type Forcer struct {
+	Store driver.Store
+	// Audit and History are those of Options, and may be nil.
+	Audit    func(Event) error
+	History  *history.Log
+	Observer *Observer // told of the calls of the store; may be nil
+}
+
+// Force names a hold that is to end, and says why. Its ref and its token name one hold: an old
+// page, or a request that a proxy repeats, finds that hold or none, and not its successor.
+type Force struct {
+	Resource string
+	Ref      string // wire.RefOf the hold ID
+	Token    uint64
+	Reason   string
+
+	lockIDs []string // if there are any, the hold has one of them
+}
+
+// Errors of Forcer.Release. After ErrForceUnknown the hold may be released, now or later.
+// After any other error nothing was done.
+var (
+	ErrDenied       = errors.New("denied")
+	ErrForceUnknown = errors.New("the hold may be released, now or later")
+	ErrNoAudit      = errors.New("the server cannot write its audit, and does nothing by force without it")
+)
+
+// Release ends the hold, if the caller of the request may force its resource. Before, it tells
+// the audit, and afterwards the audit and the history. Found is false if there is no such hold
+// any more. The error may be one of those above, driver.ErrInvalid, or one of the store. ctx
+// bounds it.
+func (f *Forcer) Release(ctx context.Context, r *http.Request, c access.Caller, account budget.Account, q Force) (driver.ReleaseResult, error) {
+	var nothing driver.ReleaseResult
+	if err := q.validate(); err != nil {
+		return nothing, err
+	}
+	tell := func(outcome string) error {
+		e := Event{
+			Request: r, Caller: c.Name(), Action: "force-release", Outcome: outcome,
+			Resource: q.Resource, Ref: q.Ref, Token: q.Token, Reason: q.Reason,
+		}
+		switch outcome {
+		case "denied", "not-found":
+			if e.Count = 1; !e.Charge(account) {
+				return nil
+			}
+		}
+		if f.Audit == nil {
+			return nil
+		}
+		return f.Audit(e)
+	}
+	if !c.May(access.Force, q.Resource) {
+		_ = tell("denied")
+		return nothing, fmt.Errorf("%w: no right to force a release of %q", ErrDenied, q.Resource)
+	}
+	h, err := find(ctx, f.Store, f.Observer, driver.Filter{Resource: q.Resource}, func(h driver.Status) bool {
+		return h.Token == q.Token && wire.RefOf(h.HoldID) == q.Ref
+	})
+	switch {
+	case err != nil:
+		return nothing, err
+	case h.LockID == "":
+		_ = tell("not-found")
+		return nothing, nil
+	case len(q.lockIDs) > 0 && !slices.Contains(q.lockIDs, h.LockID):
+		return nothing, fmt.Errorf("%w: the hold has another lockId", driver.ErrInvalid)
+	}
+	if err := tell("allowed"); err != nil {
+		return nothing, fmt.Errorf("%w: %w", ErrNoAudit, err)
+	}
+	sent := time.Now()
+	rs, err := f.Store.Release(ctx, []driver.ReleaseRequest{{HoldRef: h.Ref(), Reason: q.Reason}})
+	released, err := only(rs, err, releaseErr)
+	f.Observer.storeCall(r.Context(), "release", sent, err)
+	switch {
+	case err != nil && definite(err):
+		return nothing, err
+	case err != nil:
+		_ = tell("unknown")
+		return nothing, fmt.Errorf("%w: %w", ErrForceUnknown, err)
+	case !released.Found:
+		_ = tell("not-found")
+		return nothing, nil
+	}
+	if f.History != nil {
+		f.History.Forced(h.Ref(), sent, c.Name(), q.Reason)
+	}
+	_ = tell("released")
+	return released, nil
+}
+
+func (q *Force) validate() error {
+	if err := validName(q.Resource); err != nil {
+		return err
+	}
+	switch {
+	case q.Ref == "" || q.Token == 0:
+		return fmt.Errorf("%w: a forced release needs a hold and its token", driver.ErrInvalid)
+	case strings.TrimSpace(q.Reason) == "":
+		return fmt.Errorf("%w: a forced release needs a reason", driver.ErrInvalid)
+	}
+	return driver.Details{Comment: q.Reason}.Validate()
+}
+
+// find returns the first hold that is meant, or none: its lock ID is empty then.
+func find(ctx context.Context, store driver.Store, o *Observer, f driver.Filter, is func(driver.Status) bool) (_ driver.Status, err error) {
+	began := time.Now()
+	defer func() { o.storeCall(ctx, "list", began, err) }()
+	for h, err := range store.List(ctx, f) {
+		switch {
+		case err != nil:
+			return driver.Status{}, err
+		case is(h):
+			return h, nil
+		}
+	}
+	return driver.Status{}, ctx.Err() // a store may end a list with its ctx
+}
+
+// forceRelease serves POST /v1/force-release.
 func (s *Server) forceRelease(x *exchange) {
 	var body wire.ForceRequest
 	if !x.read(&body, smallBody) {
 		return
 	}
-	if err := validForce(body); err != nil {
-		x.refuse(wire.KindInvalid, detail(err))
-		return
-	}
-	event := Event{
-		Action: "force-release", Resource: body.Resource, Ref: wire.RefOf(body.HoldID), Token: body.Token,
-		Reason: body.Reason,
-	}
-	if !x.caller.May(access.Force, body.Resource) {
-		event.Outcome, event.Count = "denied", 1
-		x.auditRefused(event)
-		x.refuse(wire.KindDenied, x.whyDenied(fmt.Errorf("%w: no right to force a release of %q", errDenied, body.Resource)))
-		return
-	}
-	q, err := x.forced(body)
-	if err != nil {
-		x.refuseError("list", err)
-		return
-	}
-	event.Outcome = "allowed"
-	if !x.mayAct(event) {
-		return
-	}
-	result := driver.ReleaseResult{} // the hold is not there
-	var sent time.Time
-	if q.LockID != "" {
-		var rs []driver.ReleaseResult
-		rs, sent = call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release, releaseErr)
-		if result = rs[0]; result.Err != nil {
-			x.auditLost(event, result.Err)
-			x.refuseError("release", result.Err)
-			return
-		}
-	}
-	if h := s.opts.History; h != nil && result.Found {
-		h.Forced(q.HoldRef, sent, x.caller.Name(), body.Reason)
-	}
-	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref}, result)
-	event.Outcome = releaseOutcome(body.HoldID, answer)
-	_ = x.audit(event)
-	x.answer(answer)
-}
-
-// mayAct reports whether the audit has taken down what is about to be done.
-func (x *exchange) mayAct(e Event) bool {
-	if err := x.audit(e); err != nil {
-		x.s.opts.Logger.Error("holdfast server: cannot write the audit", "error", err)
-		x.refuse(wire.KindUnusable, "the server cannot write its audit, and does nothing by force without it")
-		return false
-	}
-	return true
-}
-
-// auditLost tells of what was allowed and got no answer from the store.
-func (x *exchange) auditLost(e Event, err error) {
-	if !definite(err) {
-		e.Outcome = "unknown"
-		_ = x.audit(e)
-	}
-}
-
-func validForce(body wire.ForceRequest) error {
-	if err := validName(body.Resource); err != nil {
-		return err
-	}
-	switch {
-	case body.HoldID.IsZero() || body.Token == 0:
-		return fmt.Errorf("%w: a forced release needs a holdId and its token", driver.ErrInvalid)
-	case strings.TrimSpace(body.Reason) == "":
-		return fmt.Errorf("%w: a forced release needs a reason", driver.ErrInvalid)
+	q := Force{Resource: body.Resource, Ref: wire.RefOf(body.HoldID), Token: body.Token, Reason: body.Reason}
+	if body.LockID != "" { // who forces may name the lock IDs of others as they are in the store
+		q.lockIDs = []string{body.LockID, x.ownID(body.LockID)}
 	}
 	// What no hold can have is wrong whether there is one or not.
 	ref := driver.HoldRef{Resource: body.Resource, LockID: cmp.Or(body.LockID, body.Resource), Token: body.Token}
 	if err := ref.Validate(); err != nil {
-		return err
+		x.refuse(wire.KindInvalid, detail(err))
+		return
 	}
-	return driver.Details{Comment: body.Reason}.Validate()
-}
-
-// forced returns the release of the hold as the store knows it: its lock ID begins with the
-// name of its caller. The lock ID is empty if there is nothing to release.
-func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error) {
-	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: body.Resource, HoldID: body.HoldID, Token: body.Token}}
-	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(x.r.Context()), x.deadline())
 	defer cancel()
-	h, err := x.s.find(ctx, driver.Filter{Resource: q.Resource}, q.HoldID)
-	q.LockID = h.LockID
-	if body.LockID != "" && q.LockID != "" && q.LockID != body.LockID && x.shownID(q.LockID) != body.LockID {
-		return q, fmt.Errorf("%w: the hold has another lockId", driver.ErrInvalid)
+	f := Forcer{s.store, s.opts.Audit, s.opts.History, &Observer{StoreCall: func(ctx context.Context, op string, took time.Duration, err error) {
+		s.storeCall(ctx, op, time.Now().Add(-took), err)
+	}}}
+	r, err := f.Release(ctx, x.r, x.caller, x.account, q)
+	switch {
+	case errors.Is(err, ErrNoAudit):
+		x.refuseUnaudited(err)
+	case err != nil:
+		x.refuseError("release", err)
+	default:
+		x.answer(wire.ReleaseResultOf(wire.Release{Ref: body.Ref}, r))
 	}
-	return q, err
 }
 
-// find returns a hold, as the store has it, or none: its lock ID is empty then.
-func (s *Server) find(ctx context.Context, f driver.Filter, id driver.HoldID) (_ driver.Status, err error) {
-	began := time.Now()
-	defer func() { s.storeCall(ctx, "list", began, err) }()
-	for h, err := range s.store.List(ctx, f) {
-		switch {
-		case err != nil:
-			return driver.Status{}, err
-		case h.HoldID == id:
-			return h, nil
-		}
-	}
-	return driver.Status{}, ctx.Err() // a store may end a list with its ctx
+// refuseUnaudited refuses what is done only if the audit takes it down.
+func (x *exchange) refuseUnaudited(err error) {
+	x.s.opts.Logger.Error("holdfast server: cannot write the audit", "error", err)
+	x.refuse(wire.KindUnusable, ErrNoAudit.Error())
 }
 
 // sweep serves POST /v1/sweep.
@@ -140,10 +189,11 @@ func (s *Server) sweep(x *exchange) {
 		return
 	}
 	if !x.caller.MayAll(access.Force) {
-		x.deny("sweep", "", driver.HoldID{}, fmt.Errorf("%w: no right to sweep, which is that to force on all resources", errDenied))
+		x.deny("sweep", "", driver.HoldID{}, fmt.Errorf("%w: no right to sweep, which is that to force on all resources", ErrDenied))
 		return
 	}
-	if !x.mayAct(Event{Action: "sweep", Outcome: "allowed"}) {
+	if err := x.audit(Event{Action: "sweep", Outcome: "allowed"}); err != nil {
+		x.refuseUnaudited(err)
 		return
 	}
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
@@ -156,7 +206,9 @@ func (s *Server) sweep(x *exchange) {
 	r, err := s.store.Sweep(ctx, q)
 	s.storeCall(x.r.Context(), "sweep", began, err)
 	if err != nil {
-		x.auditLost(Event{Action: "sweep"}, err)
+		if !definite(err) {
+			_ = x.audit(Event{Action: "sweep", Outcome: "unknown"})
+		}
 		x.refuseError("sweep", err)
 		return
 	}

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -9,9 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 )
 
 func operator(*http.Request) (access.Caller, error) { return access.Operator(), nil }
@@ -59,10 +62,10 @@ func TestForceRelease(t *testing.T) {
 		for _, e := range events {
 			outcomes += e.Outcome + " "
 		}
-		if outcomes != "allowed not-found allowed released allowed not-found " {
+		if outcomes != "not-found allowed released not-found " {
 			t.Errorf("the audit has %s", outcomes)
 		}
-		if e := events[2]; e.Action != "force-release" || e.Reason != "it hangs" || e.Ref != wire.RefOf(g.HoldID) || e.Outcome != "allowed" {
+		if e := events[1]; e.Action != "force-release" || e.Reason != "it hangs" || e.Ref != wire.RefOf(g.HoldID) || e.Outcome != "allowed" {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -71,8 +74,36 @@ func TestForceRelease(t *testing.T) {
 func TestForceAndSweepAreDenied(t *testing.T) {
 	s := newSite(t, nil, nil)
 	g := s.acquire(wire.AcquireRequest{Resource: "r"})
-	mustBe(t, s.post(wire.ForceReleasePath, wire.ForceRequest{Ref: refOf(g), Reason: "why"}), wire.KindDenied)
+	a := s.post(wire.ForceReleasePath, wire.ForceRequest{Ref: refOf(g), Reason: "why"})
+	mustBe(t, a, wire.KindDenied)
+	if r := read[wire.Refusal](t, a); r.Detail != `no right to force a release of "r"` {
+		t.Errorf("%q", r.Detail)
+	}
 	mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: new(wire.Millis(1000))}), wire.KindDenied)
+}
+
+// Nothing is done, and the audit has nothing, if the store does not say which hold is meant.
+func TestForceWithoutAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{LoseRequest: c.Op == drivertest.List}
+		})
+		j := new(journal)
+		s := newSite(t, store, &server.Options{Identify: operator, Audit: j.audit, StoreTimeout: time.Second})
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 60_000})
+		f := server.Forcer{Store: store, Audit: j.audit}
+		j.take()
+		mustBe(t, s.post(wire.ForceReleasePath, wire.ForceRequest{Ref: refOf(g), Reason: "why"}), wire.KindUnknown)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		q := server.Force{Resource: "r", Ref: wire.RefOf(g.HoldID), Token: g.Token, Reason: "why"}
+		if _, err := f.Release(ctx, nil, access.Operator(), budget.New(nil).Of("", true), q); err == nil || errors.Is(err, server.ErrForceUnknown) {
+			t.Errorf("the error is %v", err)
+		}
+		if events, _ := j.take(); len(events) != 0 || s.renew(refOf(g), 60_000).Outcome != wire.Renewed {
+			t.Errorf("%q", events)
+		}
+	})
 }
 
 func TestSweep(t *testing.T) {

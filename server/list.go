@@ -204,7 +204,7 @@ func (l *lister) flush() bool {
 	return !l.broken
 }
 
-// revoked returns errDenied if the caller may no longer see what it was shown last: a list
+// revoked returns ErrDenied if the caller may no longer see what it was shown last: a list
 // that goes on without it would look like a short one.
 func (l *lister) revoked() error {
 	select {
@@ -213,7 +213,7 @@ func (l *lister) revoked() error {
 		return nil
 	}
 	if l.last.Resource != "" && !l.x.mayShow(l.q, l.last.Resource, l.last.LockID) {
-		return fmt.Errorf("%w: the right to look was taken away", errDenied)
+		return fmt.Errorf("%w: the right to look was taken away", ErrDenied)
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage) list) {
 	if err == nil {
 		err = l.revoked()
 	}
-	if errors.Is(err, errDenied) {
+	if errors.Is(err, ErrDenied) {
 		x.auditDenied("look", l.last.Resource, driver.HoldID{}, err)
 	}
 	switch {
@@ -265,7 +265,7 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage) list) {
 
 // denyLook refuses to show the resource.
 func (x *exchange) denyLook(resource string) {
-	x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to look at %q", errDenied, resource))
+	x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to look at %q", ErrDenied, resource))
 }
 
 // takeList begins a list, which ends with end. It has refused the request if there are too

@@ -153,7 +153,8 @@ const cleanBatch = 50
 func (s *Server) isRenewed(ctx context.Context, ref driver.HoldRef) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
 	defer cancel()
-	h, err := s.find(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID}, ref.HoldID)
+	f := driver.Filter{Resource: ref.Resource, LockID: ref.LockID}
+	h, err := find(ctx, s.store, s.opts.Observer, f, func(h driver.Status) bool { return h.HoldID == ref.HoldID })
 	return !h.Renewed.IsZero(), err
 }
 

@@ -30,7 +30,7 @@ func (s *Server) watch(x *exchange) {
 	changed := x.caller.Changed()
 	switch {
 	case !x.mayWatch(resource):
-		x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to watch %q", errDenied, resource))
+		x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to watch %q", ErrDenied, resource))
 		return
 	case s.waits.Err() != nil:
 		x.draining(wire.KindDraining)
