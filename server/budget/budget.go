@@ -29,6 +29,8 @@ const (
 	Renewals
 	// Denials are bytes of an audit about what was refused.
 	Denials
+	// Looks are those at one resource that a page asks for at once.
+	Looks
 	flows
 )
 
@@ -70,7 +72,7 @@ const (
 
 var defaults = Options{
 	Rates: map[Flow]Rate{
-		Requests: {10_000, 10_000}, Reads: {250_000, 1_000_000}, Renewals: {10_000, 10_000}, Denials: {1 << 10, 64 << 10},
+		Requests: {10_000, 10_000}, Reads: {250_000, 1_000_000}, Renewals: {10_000, 10_000}, Denials: {1 << 10, 64 << 10}, Looks: {1, 1},
 	},
 	Shares: map[Stock]Share{
 		Bodies: {32 << 20, 128 << 20}, Acquires: {10_000, 20_000}, Watches: {10_000, 20_000}, Streams: {50, 500}, Lists: {4, 16}, Holds: {1 << 16, 1 << 18},

@@ -3,10 +3,12 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
-	"strings"
+	"os"
 	"sync"
 	"time"
 
@@ -31,11 +33,12 @@ type Options struct {
 	Login Login
 	// Looker looks at the store. Default: one of its own, which ends with Close.
 	Looker *sight.Looker
+	// Health is what is known of the store, which each page says first. A Looker of its own
+	// notes its calls in it. Default: what that one finds out.
+	Health *health.Log
 	// History has what became of holds. The Dashboard shows it, and notes in it what is done
 	// by force. It stays the caller's to close. Default: there is none.
 	History *history.Log
-	// Health has what is known of the store. Default: what the Looker of its own sees.
-	Health *health.Log
 	// Budget is what each caller may do. It should be that of packages server and front, too.
 	// Default: one of its own.
 	Budget *budget.Budget
@@ -43,8 +46,9 @@ type Options struct {
 	// not nil. AuditErr returns why the audit cannot be written now, which each page says.
 	Audit    func(server.Event) error
 	AuditErr func() error
-	// Name is what the pages call the store. It must have no secret in it.
-	Name string
+	// Name is what the pages call the store, and Version the version of the program. They must
+	// have no secret in them. The foot of each page has them, with the name of the host.
+	Name, Version string
 	// Logger gets what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -64,10 +68,12 @@ var ErrTooOften = errors.New("too many tokens from this address")
 
 // Dashboard is a http.Handler. All methods may be called concurrently.
 type Dashboard struct {
-	store  driver.Store
 	opts   Options
 	looker *sight.Looker // that of opts, or its own
+	forcer server.Forcer
 	routes map[string]route
+	host   string
+	since  time.Time
 
 	pages pages
 	life  context.Context
@@ -75,6 +81,8 @@ type Dashboard struct {
 	board struct {
 		sync.Mutex
 		*board
+		fresh map[string]*sight.Sight // of resources that were looked at since, alone
+		reads uint64                  // how many there were
 	}
 }
 
@@ -82,7 +90,7 @@ type Dashboard struct {
 // the Dashboard is mounted.
 type route struct {
 	method string
-	page   bool // it is for people, by its address
+	page   bool // it is for people who are signed in, by its address
 	serve  func(*visit)
 }
 
@@ -92,7 +100,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	if store == nil {
 		return nil, errors.New("holdfast dashboard: no store")
 	}
-	d := &Dashboard{store: store, pages: newPages()}
+	d := &Dashboard{pages: newPages(), since: time.Now()}
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -103,25 +111,28 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 		d.opts.Budget = budget.New(nil)
 	}
 	d.opts.Logger = cmp.Or(d.opts.Logger, slog.New(slog.DiscardHandler))
-	if d.looker = d.opts.Looker; d.looker == nil {
-		looks := &sight.Options{Skip: server.Reserved, Logger: d.opts.Logger}
-		if d.opts.Health == nil {
-			d.opts.Health = health.New()
-			looks.StoreCall = d.opts.Health.StoreCall
-		}
-		looks.Answered = d.opts.Health.Answered
-		d.looker = sight.New(store, looks)
+	if d.opts.Health == nil {
+		d.opts.Health = health.New()
 	}
+	if d.looker = d.opts.Looker; d.looker == nil {
+		known := d.opts.Health
+		d.looker = sight.New(store, &sight.Options{Skip: server.Reserved, StoreCall: known.StoreCall, Answered: known.Answered, Logger: d.opts.Logger})
+	}
+	d.forcer = server.Forcer{Store: store, Audit: d.opts.Audit, History: d.opts.History}
+	d.host, _ = os.Hostname() // without one it has no name
+	d.board.fresh = map[string]*sight.Sight{}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.routes = map[string]route{
 		"/":         {http.MethodGet, true, d.overview},
 		"/resource": {http.MethodGet, true, d.resource},
 		"/history":  {http.MethodGet, true, d.historyPage},
-		"/login":    {http.MethodGet, true, d.loginPage},
+		"/release":  {http.MethodGet, true, d.releasePage},
+		"/login":    {http.MethodGet, false, d.loginPage},
 		"/events":   {http.MethodGet, false, d.events},
+		"/look":     {http.MethodPost, false, d.lookNow},
+		"/force":    {http.MethodPost, false, d.force},
 		"/sign-in":  {http.MethodPost, false, d.signIn},
 		"/sign-out": {http.MethodPost, false, d.signOut},
-		"/force":    {http.MethodPost, false, d.force},
 		"/app.css":  {http.MethodGet, false, d.asset},
 		"/app.js":   {http.MethodGet, false, d.asset},
 	}
@@ -142,33 +153,41 @@ func (d *Dashboard) Serves(path string) bool {
 	return ok
 }
 
+// policy keeps pages from loading or sending anything elsewhere, and from being shown within
+// another page.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
 // ServeHTTP implements http.Handler.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	front.Isolate(w.Header())
 	w.Header().Set("Content-Security-Policy", policy)
 	v := &visit{d: d, w: w, r: r, began: time.Now()}
 	at, ok := d.routes[r.URL.Path]
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case !ok:
 		v.fail(http.StatusNotFound, "There is no such page.")
 	case r.Method != at.method && (r.Method != http.MethodHead || at.method != http.MethodGet):
 		w.Header().Set("Allow", at.method)
 		v.fail(http.StatusMethodNotAllowed, "This address takes a "+at.method+".")
-	case at.method == http.MethodPost && !isJSON(r):
+	case at.method == http.MethodPost && kind != "application/json":
 		v.fail(http.StatusUnsupportedMediaType, "A POST must have the type application/json.")
 	case !v.identified():
-	case at.page && v.caller != nil:
+	case at.page:
 		d.page(v, at.serve)
 	default:
 		at.serve(v)
 	}
 }
 
-// policy keeps pages from loading or sending anything elsewhere, and from being shown within
-// another page.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+//go:embed static
+var static embed.FS
 
-func isJSON(r *http.Request) bool {
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
+// asset serves a style sheet or a script. Each program has its own: they are asked for again
+// with each page, and are small.
+func (d *Dashboard) asset(v *visit) {
+	body, _ := static.ReadFile("static" + v.r.URL.Path) // there is one for each route to here
+	kinds := map[string]string{"/app.css": "text/css; charset=utf-8", "/app.js": "text/javascript; charset=utf-8"}
+	v.w.Header().Set("Content-Type", kinds[v.r.URL.Path])
+	v.write(http.StatusOK, body)
 }

@@ -1,6 +1,11 @@
 package dashboard
 
 import (
+	"cmp"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"maragu.dev/gomponents"
@@ -8,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/health"
-	"github.com/holdfast-go/holdfast/server/sight"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Pages are made of gomponents, which escapes all texts and attributes. The templates of Go's
@@ -24,8 +29,8 @@ func text(s string) node { return gomponents.Text(s) }
 // group is nodes without an element around them.
 func group(nodes ...node) node { return gomponents.Group(nodes) }
 
-// when makes a node only if it is wanted.
-func when(wanted bool, make func() node) node { return gomponents.Iff(wanted, make) }
+// only is the node if it is wanted, and else nothing.
+func only(wanted bool, n node) node { return gomponents.If(wanted, n) }
 
 // each makes a node of each element.
 func each[T any](all []T, make func(T) node) node { return gomponents.Map(all, make) }
@@ -33,8 +38,98 @@ func each[T any](all []T, make func(T) node) node { return gomponents.Map(all, m
 // class is the attribute of classes.
 func class(names string) node { return html.Class(names) }
 
+// says is a text in which each % is one of the parts, in their order.
+func says(format string, parts ...node) node {
+	var all []node
+	for i, piece := range strings.Split(format, "%") {
+		if i > 0 {
+			all = append(all, parts[i-1])
+		}
+		all = append(all, text(piece))
+	}
+	return group(all...)
+}
+
+// name is a text of a user. Marks in it that turn the direction of writing stay in it.
+func name(s string) node { return gomponents.El("bdi", text(words.Printable(s))) }
+
+// up is a duration that grows, and down one that shrinks, while the page is shown.
+func up(d time.Duration) node { return counted("up", d) }
+
+func down(d time.Duration) node { return counted("down", d) }
+
+// left is what a hold has left, unless it is renewed. A page that is not loaded again counts it
+// down, and says then that it is over.
+func left(d time.Duration) node {
+	if d == 0 {
+		return text(noneLeft)
+	}
+	return counted("down", d, html.Data("over", noneLeft))
+}
+
+const noneLeft = "none, unless it was renewed"
+
+func counted(way string, d time.Duration, more ...node) node {
+	switch d {
+	case driver.Unknown:
+		return text("–")
+	case driver.Forever:
+		return text("never")
+	}
+	return html.Time(html.Data(way, strconv.FormatInt(d.Milliseconds(), 10)), group(more...), text(inSeconds(d)))
+}
+
+// inSeconds says a duration without what is less than a second of it.
+func inSeconds(d time.Duration) string {
+	if d < time.Second {
+		return "0 s"
+	}
+	return words.Duration(d.Truncate(time.Second))
+}
+
+// resourceLink is the name of a resource, which leads to its page.
+func resourceLink(resource string) node {
+	return html.A(class("resource"), html.Href(link(resource)), name(resource))
+}
+
+// badge says how much something hurts.
+func badge(l level) node {
+	return html.Span(class("badge "+l.String()), text([...]string{"fine", "watch", "trouble", "stuck"}[l]))
+}
+
+// danger leads to the dialog that asks whether to release what was chosen.
+func danger(chosen url.Values, label, says string) node {
+	return html.A(class("button danger"), html.Href("release?"+chosen.Encode()), html.Data("release", ""), html.Aria("label", label), text(says))
+}
+
+// table is a table that becomes a list where the window is narrow.
+func table(label string, titles []string, rows node) node {
+	return html.Div(class("scroll"), html.TabIndex("0"), html.Role("region"), html.Aria("label", label), html.Table(
+		html.THead(html.Tr(each(titles, func(title string) node { return html.Th(html.Scope("col"), text(title)) }))), html.TBody(rows)))
+}
+
+// cell is a cell of a table. In the list it says itself what it is, and nothing if the label is
+// empty. With class("wide") it has a line of its own there.
+func cell(label string, is ...node) node { return html.Td(html.Data("label", label), group(is...)) }
+
+// section is a heading with what is below it.
+func section(id, heading string, rest ...node) node {
+	return html.Section(html.Aria("labelledby", id), html.H2(html.ID(id), text(heading)), group(rest...))
+}
+
+// soft is what is less important than the rest.
+func soft(is ...node) node { return html.P(class("soft"), group(is...)) }
+
+// more says that not all is shown.
+func more(n int, says string) node { return only(n > 0, soft(text(strconv.Itoa(n)+" "+says))) }
+
+func crumbs() node { return soft(html.A(html.Href("./"), text("All locks"))) }
+
 // page returns all of a page. The part that is replaced while somebody watches it is live.
 func (v *visit) page(title string, live node) node {
+	to := func(path, to, says string) node {
+		return html.A(html.Href(to), only(v.r.URL.Path == path, html.Aria("current", "page")), text(says))
+	}
 	return html.Doctype(html.HTML(html.Lang("en"),
 		html.Head(
 			html.Meta(html.Charset("utf-8")),
@@ -44,119 +139,113 @@ func (v *visit) page(title string, live node) node {
 			html.Link(html.Rel("stylesheet"), html.Href("app.css")),
 			html.Script(html.Src("app.js"), html.Defer()),
 		),
-		html.Body(gomponents.If(v.d.opts.Login != nil, html.Data("login", "")),
+		html.Body(only(v.d.opts.Login != nil, html.Data("login", "")),
 			html.A(class("skip"), html.Href("#main"), text("Skip to the content")),
-			v.top(),
+			html.Header(
+				html.A(class("brand"), html.Href("./"), html.Span(class("mark"), html.Aria("hidden", "true")), text("Holdfast")),
+				html.Nav(html.Aria("label", "Pages"), to("/", "./", "Locks"), to("/history", "history", "History")),
+				v.who()),
 			html.P(html.ID("connection"), class("notice"), html.Role("status"), gomponents.Attr("hidden")),
 			html.Div(html.ID("live"), live),
-			forceDialog(),
+			html.Dialog(html.ID("dialog"), html.Aria("labelledby", "release")),
+			v.foot(),
 		),
 	))
 }
 
-func (v *visit) top() node {
-	link := func(path, to, name string) node {
-		return html.A(html.Href(to), gomponents.If(v.r.URL.Path == path, html.Aria("current", "page")), text(name))
-	}
-	store, caller := "", ""
-	if v.caller != nil {
-		store, caller = v.d.opts.Name, v.caller.Name()
-	}
-	return html.Header(class("top"),
-		html.A(class("brand"), html.Href("./"), html.Span(class("mark"), html.Aria("hidden", "true")), text("Holdfast")),
-		html.Nav(html.Aria("label", "Pages"),
-			link("/", "./", "Locks"), link("/history", "history", "History"),
-		),
-		html.Div(class("who"),
-			when(store != "", func() node { return html.Span(text(store)) }),
-			when(caller != "", func() node { return html.Span(text(caller)) }),
-			when(v.d.opts.Login != nil && caller != "", func() node {
-				return html.Button(html.Type("button"), class("quiet"), html.Data("sign-out", ""), gomponents.Attr("hidden"), text("Sign out"))
-			}),
-		),
-	)
-}
-
-// notices say how far the page cannot be trusted.
-func (v *visit) notices(s *sight.Sight) node {
-	if s == nil {
+func (v *visit) who() node {
+	if v.caller == nil || v.caller.Name() == "" {
 		return group()
 	}
-	return group(
-		when(v.d.opts.AuditErr != nil && v.d.opts.AuditErr() != nil, auditTrouble),
-		when(s.Err != nil, func() node {
-			shown := group(text("It has shown nothing yet. "), v.next(s))
-			if !s.At.IsZero() {
-				shown = group(text("Below is what it has shown before that, "), up(v.age), text(" ago."))
-			}
-			since, answered := v.failing(s)
-			says, locks := "The store does not answer", text(" Nobody gets a lock through this server meanwhile; whoever reaches the store may. ")
-			if answered != driver.Unknown {
-				says, locks = "The store cannot be looked at", group(text(" Locks go on: it has answered another call "), up(answered), text(" ago. "))
-			}
-			return html.P(html.ID("store-failing"), class("notice bad"),
-				html.B(text(says)), text(", for "), up(since), text(" already. "), shown, locks, text(reasonOf(s.Err)))
-		}),
-		when(s.Cut, func() node {
-			return html.P(html.ID("cut"), class("notice"),
-				text("The store has more than this page can look at: only its first 100,000 holds and waiters are here."))
-		}),
-	)
+	return html.Div(class("who"), html.Span(text(v.caller.Name())), only(v.d.opts.Login != nil,
+		html.Button(html.Type("button"), class("quiet scripted"), html.Data("sign-out", ""), text("Sign out"))))
 }
 
-// failing returns for how long the store has failed if looks fail, and how long ago it has
-// answered another call since, or driver.Unknown.
-func (v *visit) failing(s *sight.Sight) (since, answered time.Duration) {
-	began, answered := s.Failing, driver.Unknown
-	if l := v.d.opts.Health; l != nil {
-		state := l.Now()
-		if ago := v.began.Sub(state.Answered); state.Answered.After(began) && ago < lately {
-			answered = ago
-		}
-		if state.Level == health.Failing && state.Since.Before(began) { // it did not answer others before it was looked at
-			began = state.Since
+// foot says which server this is.
+func (v *visit) foot() node {
+	if v.caller == nil {
+		return group()
+	}
+	o := v.d.opts
+	return html.Footer(says("% on %, up for %. %", text(cmp.Or(o.Version, "Holdfast")), name(cmp.Or(v.d.host, "a host without a name")),
+		text(inSeconds(time.Since(v.d.since))), only(o.Name != "", says("The store is %.", name(o.Name)))))
+}
+
+// line is something that each page says first, of the store and of what is shown.
+type line struct {
+	level level
+	says  node
+}
+
+// healthLevels are those of the levels of a store's health.
+var healthLevels = map[health.Level]level{
+	health.Degraded: watch, health.Ending: hurts, health.Starting: hurts, health.Failing: stuck, health.Replaced: stuck,
+}
+
+// lines returns what the server knows now, and how far what is shown can be trusted.
+func (v *visit) lines() (all []line) {
+	add := func(is bool, l level, says node) {
+		if is {
+			all = append(all, line{l, says})
 		}
 	}
-	return v.began.Sub(began), answered
+	s := v.sight
+	if s == nil {
+		return nil
+	}
+	add(v.state.Level != health.OK, healthLevels[v.state.Level], text(v.state.Says()))
+	if s.Err != nil {
+		seen := text("Nothing was seen yet.")
+		if !s.At.IsZero() {
+			seen = says("Below is what was seen % ago.", up(v.age))
+		}
+		add(true, hurts, says("% Looks fail for % already. % %",
+			text(whyBlind(s.Err)), up(v.began.Sub(s.Failing)), seen, only(s.Pause > shortPause, says("The next one is in %.", down(max(s.Next.Sub(v.began), 0))))))
+	}
+	o := v.d.opts
+	add(o.AuditErr != nil && o.AuditErr() != nil, stuck, text("The audit cannot be written: the server's log says why. "+
+		"Locks go on. Releases by force go on only as long as there is room left that was kept for them."))
+	add(o.History != nil && o.History.State().Err != nil, watch, text("The history is not written: the server's log says why. Locks go on."))
+	add(s.Cut, watch, text("The store has more than this page can look at: only its first 100,000 holds and waiters are here."))
+	switch {
+	case s.Err != nil || s.At.IsZero():
+	case s.Pause <= shortPause:
+		add(true, fine, says("Looked % ago. Next look in "+inSeconds(s.Pause)+".", up(v.age)))
+	default:
+		add(true, fine, says("This is how it was %. The next look is in %: the store rests ten times as long as a look takes, "+inSeconds(s.Pause)+".",
+			html.B(says("% ago", up(v.age))), down(max(s.Next.Sub(v.began), 0))))
+	}
+	return all
 }
 
 // shortPause is a pause whose end nobody waits for.
 const shortPause = 3 * time.Second
 
-// seen says when the store was looked at.
-func (v *visit) seen(s *sight.Sight) node {
-	if s.At.IsZero() {
-		return group()
+// whyBlind says why a look has failed. What a store says of itself is for the log: it may have
+// an address or the IDs of others.
+func whyBlind(err error) string {
+	switch {
+	case errors.Is(err, driver.ErrDamaged):
+		return "The store cannot be looked at: a record in it cannot be understood, as the server's log says."
+	case health.FailureOf(err) == health.Silent:
+		return "A look at all of the store takes longer than 30 s: it is slow."
 	}
-	return html.P(class("seen"), text("Looked "), up(v.age), text(" ago. "),
-		// What fails again and again is not worth a count of seconds: the notice says it.
-		when(s.Err == nil || s.Pause > shortPause, func() node { return v.next(s) }))
+	return "The store cannot be looked at: the server's log says why."
 }
 
-// next says when the store is looked at again.
-func (v *visit) next(s *sight.Sight) node {
-	if s.Pause <= shortPause {
-		return text("Next look in " + inSeconds(s.Pause) + ".")
+// worst returns how much the worst of the lines hurts.
+func (v *visit) worst() (worst level) {
+	for _, l := range v.lines() {
+		worst = max(worst, l.level)
 	}
-	return group(text("Next look in "), down(max(s.Next.Sub(v.began), 0)),
-		text(": the store rests ten times as long as a look takes, "+inSeconds(s.Pause)+"."))
+	return worst
 }
 
-// forceDialog asks for the reason of a release by force.
-func forceDialog() node {
-	return html.Dialog(html.ID("force"), html.Aria("labelledby", "force-title"),
-		html.Form(html.Method("dialog"),
-			html.H2(html.ID("force-title"), text("Release by force")),
-			html.P(text("This ends the hold of "), html.B(html.Data("who", "")), text(" on "), html.Code(html.Data("resource", "")),
-				text(". Whoever waits next may get the lock at once.")),
-			html.P(text("The old holder is not stopped by this. It may go on until its next renewal tells it that the lock is gone.")),
-			html.Label(html.For("reason"), text("Why?")),
-			html.Textarea(html.ID("reason"), html.Rows("2"), html.MaxLength("400"), html.Required()),
-			html.P(class("error"), html.Role("alert"), gomponents.Attr("hidden")),
-			html.Div(class("buttons"),
-				html.Button(html.Type("submit"), html.Value("cancel"), class("quiet"), html.FormNoValidate(), text("Cancel")),
-				html.Button(html.Type("button"), class("danger"), html.Data("confirm", ""), text("Release")),
-			),
-		),
-	)
+// doubtful reports whether nothing is to be shown as if all were well: locks are refused, or
+// looks fail.
+func (v *visit) doubtful() bool { return v.old || healthLevels[v.state.Level] >= hurts }
+
+// now is the first line of the page.
+func (v *visit) now() node {
+	return html.Div(html.ID("now"), each(v.lines(), func(l line) node { return html.P(class("line "+l.level.String()), l.says) }))
 }

@@ -11,12 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast/server/budget"
 )
 
-// silence is how often a stream says that it lives.
-const silence = 15 * time.Second
+// silence is how often a stream says that it lives, and glance how often it looks whether the
+// store does better or worse.
+const silence, glance = 15 * time.Second, time.Second
 
 // events serves the stream by which a browser learns that there is something new. It then
 // loads the parts of its pages again: one stream is enough for all of them.
 func (d *Dashboard) events(v *visit) {
+	if v.r.Method == http.MethodHead {
+		v.fail(http.StatusMethodNotAllowed, "This address takes a GET.")
+		return
+	}
 	claim, ok := v.account().Open(budget.Streams, 1)
 	if !ok { // the browser asks again and again
 		v.busy(30*time.Second, "Too many browsers are live already.")
@@ -30,32 +35,22 @@ func (d *Dashboard) events(v *visit) {
 		ctx, cancel = context.WithDeadline(ctx, s.Until())
 		defer cancel()
 	}
-	stop := context.AfterFunc(d.life, cancel)
-	defer stop()
+	defer context.AfterFunc(d.life, cancel)()
 	control := http.NewResponseController(v.w)
 	send := func(format string, args ...any) bool {
 		_ = control.SetWriteDeadline(time.Now().Add(writePatience))
-		if _, err := fmt.Fprintf(v.w, format, args...); err != nil {
-			return false
-		}
-		if control.Flush() != nil {
-			return false
-		}
+		_, err := fmt.Fprintf(v.w, format, args...)
 		// In HTTP/2 a deadline that passes ends a stream also when nothing is written.
-		return control.SetWriteDeadline(time.Time{}) == nil
-	}
-	if v.r.Method == http.MethodHead {
-		v.fail(http.StatusMethodNotAllowed, "This address takes a GET.")
-		return
+		return errors.Join(err, control.Flush(), control.SetWriteDeadline(time.Time{})) == nil
 	}
 	v.w.Header().Set("Content-Type", "text/event-stream")
 	v.w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events until there are many
 	if !send("retry: 2000\n\n") {
 		return
 	}
-	changed := v.caller.Changed()
-	for number := uint64(0); ; {
-		waiting, end := context.WithTimeout(ctx, silence)
+	changed, number, level, said := v.caller.Changed(), uint64(0), d.opts.Health.Now().Level, time.Now()
+	for {
+		waiting, end := context.WithTimeout(ctx, glance)
 		s, err := d.looker.After(waiting, number)
 		end()
 		select {
@@ -63,19 +58,21 @@ func (d *Dashboard) events(v *visit) {
 			return
 		default:
 		}
+		is, event := d.opts.Health.Now().Level, ""
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, err != nil && !errors.Is(err, context.DeadlineExceeded):
 			return
-		case errors.Is(err, context.DeadlineExceeded):
-			if !send("event: alive\ndata: 0\n\n") {
-				return
-			}
-			continue
-		case err != nil:
-			return
+		case err == nil:
+			number, event = s.Number, "sight"
+		case is != level:
+			event = "sight"
+		case time.Since(said) >= silence:
+			event = "alive"
 		}
-		number = s.Number
-		if !send("event: sight\ndata: %d\n\n", number) {
+		if level = is; event == "" {
+			continue
+		}
+		if said = time.Now(); !send("event: %s\ndata: %d\n\n", event, number) {
 			return
 		}
 	}

@@ -17,7 +17,7 @@ func (d *Dashboard) loginPage(v *visit) {
 		v.fail(http.StatusNotFound, "There is nothing to sign in to.")
 		return
 	}
-	v.show(http.StatusOK, "Sign in", nil,
+	v.show(http.StatusOK, "Sign in",
 		html.H1(text("Sign in")),
 		html.Form(html.ID("sign-in"), class("login"), html.Data("next", d.next(v.r.URL.Query().Get("next"))),
 			html.Label(html.For("token"), text("Your token, as "), html.Code(text("holdfast token")), text(" has made it")),
@@ -32,7 +32,7 @@ func (d *Dashboard) loginPage(v *visit) {
 // next returns where to go after the sign-in: a page of this Dashboard, and no other site.
 func (d *Dashboard) next(to string) string {
 	path, query, _ := strings.Cut(to, "?")
-	if at, ok := d.routes["/"+path]; !ok || !at.page || path == "login" {
+	if at, ok := d.routes["/"+path]; !ok || !at.page {
 		return "./"
 	}
 	if path == "" {

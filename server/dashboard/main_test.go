@@ -168,6 +168,16 @@ func (s *scene) shows(path string, texts ...string) {
 	}
 }
 
+// says fails the test unless the first line of the page has the text, whatever its status.
+func (s *scene) says(path, text string) {
+	s.Helper()
+	_, line, _ := strings.Cut(s.get(path).Body.String(), `<div id="now">`)
+	line, _, _ = strings.Cut(line, "<main")
+	if !strings.Contains(plain(line), text) {
+		s.Errorf("%s: %q, in %s", path, text, plain(line))
+	}
+}
+
 // block are elements that begin a line, or a cell.
 var block = regexp.MustCompile(`^</?(td|th|dt|dd|p|h[1-6]|li|div|section|span)\b`)
 

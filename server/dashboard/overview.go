@@ -9,82 +9,112 @@ import (
 	"strings"
 	"time"
 
-	"maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
 const (
-	// maxRows is how many rows a page has at most.
-	maxRows = 200
-	// maxTroubles is how many troubles are explained at a time.
-	maxTroubles = 12
+	// maxRows is how many rows a page has at most. A narrow window shows narrowRows of them.
+	maxRows, narrowRows = 200, 50
+	// maxTroubles is how many troubles are explained at a time, and maxHolds how many holds of
+	// each.
+	maxTroubles, maxHolds = 12, 3
+	// refLength is that of a ref: a hold is found by all of it.
+	refLength = 8
 )
 
-type filter struct{ Name, Says string }
-
-var filters = []filter{
-	{"", "all"}, {"waited", "somebody waits"}, {"trouble", "in trouble"}, {"endless", "without an end"},
+type filter struct {
+	name, says string
+	chooses    func(*entry) bool
 }
 
-func (f filter) chooses(e *entry) bool {
-	switch f.Name {
-	case "waited":
-		return len(e.Waiters) > 0
-	case "trouble":
-		return e.Trouble.Level > fine
-	case "endless":
+var filters = []filter{
+	{"", "all", func(*entry) bool { return true }},
+	{"waited", "somebody waits", func(e *entry) bool { return len(e.Waiters) > 0 }},
+	{"trouble", "in trouble", func(e *entry) bool { return e.Level > fine }},
+	{"endless", "without an end", func(e *entry) bool {
 		return slices.ContainsFunc(e.Holds, func(h driver.Status) bool { return h.Left == driver.Forever })
-	}
-	return true
+	}},
 }
 
 // overview serves the first page.
 func (d *Dashboard) overview(v *visit) {
-	s, ok := v.look()
-	if !ok {
+	if v.blind() {
 		return
 	}
 	query := v.r.URL.Query()
-	search, only := query.Get("q"), filters[0]
-	if i := slices.IndexFunc(filters, func(f filter) bool { return f.Name == query.Get("only") }); i >= 0 {
-		only = filters[i]
-	}
+	search, chosen := query.Get("q"), filters[max(0, slices.IndexFunc(filters, func(f filter) bool { return f.name == query.Get("only") }))]
 	var troubled, matching []*entry
 	var longest time.Duration
-	worst, holds, waiters := fine, 0, 0
-	for _, e := range d.boardOf(s).entries {
-		if !v.looks(e.Resource) {
+	worst, holds, waiters, ofHost := v.worst(), 0, 0, 0
+	for _, e := range d.boardOf(v.sight).entries {
+		if !v.looks(e.Resource) || len(e.Holds)+len(e.Waiters) == 0 {
 			continue
 		}
-		holds += len(e.Holds)
-		waiters += len(e.Waiters)
-		longest, worst = max(longest, e.Waited), max(worst, e.Trouble.Level)
-		if e.Trouble.Level > fine {
+		holds, waiters, worst = holds+len(e.Holds), waiters+len(e.Waiters), max(worst, e.Level)
+		if len(e.Waiters) > 0 {
+			longest = max(longest, v.of(e).grows(e.Waited))
+		}
+		if e.Level > fine {
 			troubled = append(troubled, e)
 		}
-		if (strings.Contains(e.Resource, search) || e.names(search)) && only.chooses(e) {
+		if (strings.Contains(e.Resource, search) || e.names(search)) && chosen.chooses(e) {
 			matching = append(matching, e)
 		}
-	}
-	if v.old {
-		worst = max(worst, watch)
-	} else {
-		longest += v.age
-	}
-	says, look := summary(len(troubled), holds, waiters, longest, s.Queue, v.old), worst.String()
-	if v.seesPart() {
-		says = "Of what you may look at, " + strings.ToLower(says[:1]) + says[1:]
-		if worst == fine && holds+waiters == 0 {
-			look = "part" // not as if all were well
+		if search != "" && v.caller.May(access.Force, e.Resource) {
+			ofHost += len(e.of(search))
 		}
 	}
-	v.show(http.StatusOK, "Locks", s,
-		html.H1(class("summary "+look), text(says)), v.seen(s), v.first(troubled), v.lost(), v.table(matching, search, only),
-	)
+	look := worst.String()
+	if worst == fine && v.seesPart() && holds+waiters == 0 {
+		look = "part" // not as if all were well
+	}
+	v.show(http.StatusOK, "Locks", html.H1(class("summary "+look), text(v.summary(len(troubled), holds, waiters, longest))),
+		v.first(troubled), v.lost(), v.all(matching, search, chosen, ofHost))
+}
+
+// blind shows, if nothing was seen of the store yet, that this is so.
+func (v *visit) blind() bool {
+	if !v.sight.At.IsZero() {
+		return false
+	}
+	v.show(http.StatusOK, "Locks", html.H1(class("summary watch"), text("Nobody knows yet what is held")))
+	return true
+}
+
+// summary says how it is or, if the look is old, how it was.
+func (v *visit) summary(troubled, holds, waiters int, longest time.Duration) string {
+	queue := v.sight.Queue
+	var says string
+	switch {
+	case troubled > 0:
+		says = words.Count(troubled, "resource needs", "resources need") + " a look. "
+	case holds+waiters > 0 && !v.doubtful():
+		says = "Nothing is stuck. "
+	}
+	says += words.Count(holds, "hold", "holds") + "; "
+	switch {
+	case !queue:
+		says += "the store does not know who waits."
+	case waiters == 0:
+		says += "nobody waits."
+	default:
+		says += words.Count(waiters, "waits", "wait") + ", the longest for " + inSeconds(longest) + "."
+	}
+	if holds+waiters == 0 {
+		says = map[bool]string{true: "Nothing is held, and nobody waits.", false: "Nothing is held."}[queue]
+	}
+	if v.seesPart() {
+		says = "Of what you may look at, " + strings.ToLower(says[:1]) + says[1:]
+	}
+	if v.old {
+		says = "Nobody knows what is held now. When it was seen last: " + says
+	}
+	return says
 }
 
 // first is what needs a look first.
@@ -92,137 +122,159 @@ func (v *visit) first(troubled []*entry) node {
 	if len(troubled) == 0 {
 		return group()
 	}
-	return section("trouble", text("Look at this first"),
-		html.Ul(class("troubles"), each(troubled[:min(len(troubled), maxTroubles)], v.card)),
-		when(len(troubled) > maxTroubles, func() node {
-			return html.P(text(strconv.Itoa(len(troubled)-maxTroubles)+" more are in trouble: "), html.A(html.Href("?only=trouble"), text("all of them")), text("."))
-		}),
-	)
+	return section("trouble", "Look at this first", html.Ul(class("troubles"), each(troubled[:min(len(troubled), maxTroubles)], v.card)),
+		only(len(troubled) > maxTroubles, html.P(says(strconv.Itoa(len(troubled)-maxTroubles)+" more are in trouble: %.",
+			html.A(html.Href("?only=trouble"), text("all of them"))))))
 }
 
 // card says what is wrong with a resource, who holds it and who waits longest.
 func (v *visit) card(e *entry) node {
-	return html.Li(class("trouble "+e.Trouble.Level.String()), html.Data("key", "t-"+url.PathEscape(e.Resource)),
-		html.H3(badge(e.Trouble.Level), text(" "), resourceLink(e.Resource), text(": "+e.Trouble.Says+".")),
-		each(e.Holds[:min(len(e.Holds), 3)], v.line),
-		when(len(e.Waiters) > 0, func() node {
-			count, has := "", " has waited for "
-			if n := len(e.Waiters); n > 1 {
-				count, has = strconv.Itoa(n)+" wait. ", " has waited longest, for "
-			}
-			i := oldest(e.Waiters)
-			p := e.Waiters[i]
-			return html.P(text(count), html.B(isolated(words.Printable(words.Waiter(p)))), text(has), up(v.grows(p.Age())), text(": "+e.reason(i)+"."))
+	v = v.of(e)
+	return html.Li(class("trouble "+e.Level.String()), html.Data("key", "t-"+url.PathEscape(e.Resource)),
+		html.H3(badge(e.Level), text(" "), resourceLink(e.Resource)),
+		each(e.Holds[:min(len(e.Holds), maxHolds)], func(h driver.Status) node {
+			return group(v.hold(h, false), html.P(v.releaseLink(e.Resource, wire.RefOf(h.HoldID))))
 		}),
-	)
+		more(len(e.Holds)-maxHolds, "more hold it."), v.longest(e))
 }
 
-// nothing says why the table of all has no rows.
-func (v *visit) nothing() string {
-	what := "Nothing"
-	if v.seesPart() {
-		what = "Nothing that you may look at"
+// longest says who waits longest.
+func (v *visit) longest(e *entry) node {
+	if len(e.Waiters) == 0 {
+		return group()
 	}
-	if v.old {
-		return what + " was held when the store was seen last."
+	longest, count := 0, ""
+	for i, p := range e.Waiters {
+		if p.Age() > e.Waiters[longest].Age() {
+			longest = i
+		}
 	}
-	return what + " is held."
+	if n := len(e.Waiters); n > 1 {
+		count = strconv.Itoa(n) + " wait. Longest: "
+	}
+	return html.P(text(count), v.waiter(e, longest))
 }
 
-func (v *visit) table(matching []*entry, search string, only filter) node {
+// all is the table of what is held, or of what the search and the filter choose of it.
+func (v *visit) all(matching []*entry, search string, chosen filter, ofHost int) node {
 	shown := matching[:min(len(matching), maxRows)]
-	rows := stacked("Resources", []string{"Resource", "Held by", "For", "Ends in", "Waiting", "Longest wait"}, each(shown, v.row))
+	rows := soft(says("Nothing matches. %", html.A(html.Href("./"), text("Show all"))))
 	switch {
 	case len(shown) > 0:
-	case search != "" || only.Name != "":
-		rows = empty(text("Nothing matches. "), html.A(html.Href("./"), text("Show all")))
-	default:
-		rows = empty(text(v.nothing()))
+		rows = html.Div(class("rows"), table("Resources", []string{"Resource", "Held by", "For", "Time left", "Waiting", "Longest wait", "Release"}, each(shown, v.row)))
+	case search == "" && chosen.name == "":
+		rows = group()
 	}
-	return section("all", text("What is held"),
+	first := func(n int) string {
+		return fmt.Sprintf("These are the first %d of %d: search to see the others.", n, len(matching))
+	}
+	return section("all", "What is held",
 		html.Form(class("filters"), html.Method("get"), html.Action("./"), html.Role("search"),
 			html.Label(text("Search "), html.Input(html.Type("search"), html.Name("q"), html.Value(search),
 				html.Placeholder("resource, owner, host, ref"), html.AutoComplete("off"))),
 			html.Label(text("Show "), html.Select(html.Name("only"), each(filters, func(f filter) node {
-				return html.Option(html.Value(f.Name), gomponents.If(f == only, html.Selected()), text(f.Says))
+				return html.Option(html.Value(f.name), only(f.name == chosen.name, html.Selected()), text(f.says))
 			}))),
 			html.Button(html.Type("submit"), text("Show")),
-		),
+			only(ofHost > 0, danger(url.Values{"host": {search}}, "Release by force: all of this host",
+				"Release all "+words.Count(ofHost, "hold", "holds")+" of this host…"))),
 		rows,
-		when(len(matching) > len(shown), func() node {
-			return html.P(class("more"), text(fmt.Sprintf("These are the first %d of %d: search to see the others.", len(shown), len(matching))))
-		}),
-	)
+		only(len(matching) > maxRows, soft(class("wide-only"), text(first(maxRows)))),
+		only(len(matching) > narrowRows, soft(class("narrow-only"), text(first(narrowRows)))))
 }
 
 // row is a resource in the table.
 func (v *visit) row(e *entry) node {
-	level, holder, since, left, waited := e.Trouble.Level, html.I(text("free")), driver.Unknown, driver.Unknown, driver.Unknown
+	v = v.of(e)
+	level, holder, since, rest, waited := e.Level, node(html.I(text("free"))), driver.Unknown, driver.Unknown, driver.Unknown
+	release := group()
 	if len(e.Holds) > 0 {
-		h := e.Holds[0]
-		holder, since, left = isolated(words.Printable(words.Holder(h))), v.grows(h.Age()), v.shrinks(h.Left)
+		h, ref := e.Holds[0], ""
+		holder, since, rest = name(words.Holder(h)), v.grows(h.Age()), v.shrinks(h.Left)
 		if v.over(h) {
 			level = max(level, watch)
 		}
+		if len(e.Holds) == 1 {
+			ref = wire.RefOf(h.HoldID)
+		}
+		release = v.releaseLink(e.Resource, ref)
 	}
 	if len(e.Waiters) > 0 {
 		waited = v.grows(e.Waited)
 	}
 	return html.Tr(html.Data("key", "r-"+url.PathEscape(e.Resource)),
-		html.Th(html.Scope("row"), when(level > fine, func() node { return group(badge(level), text(" ")) }), resourceLink(e.Resource)),
-		wide("Held by", holder, when(len(e.Holds) > 1, func() node { return text(fmt.Sprintf(" and %d more", len(e.Holds)-1)) })),
-		cell("For", up(since)), cell("Ends in", end(left)), cell("Waiting", html.Span(class("number"), text(strconv.Itoa(len(e.Waiters))))), cell("Longest wait", up(waited)),
-	)
+		html.Th(html.Scope("row"), only(level > fine, group(badge(level), text(" "))), resourceLink(e.Resource)),
+		cell("Held by", class("wide"), holder, only(len(e.Holds) > 1, text(fmt.Sprintf(" and %d more", len(e.Holds)-1)))),
+		cell("For", up(since)), cell("Time left", left(rest)), cell("Waiting", html.Span(class("number"), text(strconv.Itoa(len(e.Waiters))))),
+		cell("Longest wait", up(waited)), cell("", release))
 }
-
-// refLength is that of a ref: a hold is found by all of it.
-const refLength = 8
 
 // names reports whether the text is in what a holder or a waiter is called.
 func (e *entry) names(part string) bool {
 	return slices.ContainsFunc(e.Holds, func(h driver.Status) bool {
-		return strings.Contains(h.Owner, part) || strings.Contains(h.Host, part) || strings.Contains(h.Comment, part) ||
-			len(part) == refLength && wire.RefOf(h.HoldID) == part
-	}) || slices.ContainsFunc(e.Waiters, func(p driver.Place) bool {
-		return strings.Contains(p.Owner, part) || strings.Contains(p.Host, part)
-	})
+		return strings.Contains(words.Holder(h), part) || strings.Contains(h.Comment, part) || len(part) == refLength && wire.RefOf(h.HoldID) == part
+	}) || slices.ContainsFunc(e.Waiters, func(p driver.Place) bool { return strings.Contains(words.Waiter(p), part) })
 }
 
-// summary says how it is or, if the look is old, how it was.
-func summary(troubled, holds, waiters int, longest time.Duration, queue, old bool) string {
-	var says string
+// of returns the holds whose holders say that they run on the host.
+func (e *entry) of(host string) (holds []driver.Status) {
+	for _, h := range e.Holds {
+		if h.Host == host {
+			holds = append(holds, h)
+		}
+	}
+	return holds
+}
+
+// resource serves the page of a resource.
+func (d *Dashboard) resource(v *visit) {
+	resource, ok := v.named()
+	if !ok || v.blind() {
+		return
+	}
+	e := d.boardOf(v.sight).of(resource)
+	v = v.of(e)
+	v.show(http.StatusOK, words.Printable(resource), crumbs(),
+		html.H1(name(resource), only(e.Level > fine, group(text(" "), badge(e.Level)))),
+		html.P(v.usual(resource), html.Button(html.Type("button"), class("quiet scripted"), html.Data("look", url.PathEscape(resource)), text("Look now"))),
+		v.holders(e), v.queue(e), v.past(resource))
+}
+
+// named returns the resource that the address names. If there is none, or the caller may not
+// see it, it has answered.
+func (v *visit) named() (resource string, ok bool) {
+	resource = v.r.URL.Query().Get("name")
 	switch {
-	case troubled > 0:
-		says = words.Count(troubled, "resource needs", "resources need") + " a look. "
-	case old:
-	case holds+waiters == 0:
-		if !queue {
-			return "Nothing is held."
-		}
-		return "Nothing is held, and nobody waits."
+	case driver.ValidResource(resource) != nil:
+		v.fail(http.StatusBadRequest, "The address names no resource.")
+	case !v.looks(resource):
+		v.fail(http.StatusForbidden, "You have no right to look at this resource.")
 	default:
-		says = "Nothing is stuck. "
+		return resource, true
 	}
-	if old {
-		says = "Nobody knows what is held now. When it was seen last: " + says
-	}
-	says += words.Count(holds, "hold", "holds") + "; "
-	if !queue {
-		return says + "the store does not know who waits."
-	}
-	if waiters == 0 {
-		return says + "nobody waits."
-	}
-	return says + words.Count(waiters, "waits", "wait") + fmt.Sprintf(", the longest for %s.", words.Duration(longest.Truncate(time.Second)))
+	return resource, false
 }
 
-// oldest returns which of the waiters has waited longest.
-func oldest(waiters []driver.Place) int {
-	i := 0
-	for j, p := range waiters {
-		if p.Age() > waiters[i].Age() {
-			i = j
-		}
+// holders says who holds a resource.
+func (v *visit) holders(e *entry) node {
+	none := "Nobody held it at the last look."
+	if v.sight.Cut && e.later == 0 {
+		none = "It is not among what was looked at."
 	}
-	return i
+	return section("holders", "Who holds it", only(len(e.Holds) == 0, soft(text(none))),
+		each(e.Holds[:min(len(e.Holds), maxRows)], func(h driver.Status) node { return v.hold(h, true) }), more(len(e.Holds)-maxRows, "more hold it."))
+}
+
+// queue says who waits for a resource, and why.
+func (v *visit) queue(e *entry) node {
+	none := "Nobody waited at the last look."
+	if !v.sight.Queue {
+		none = "Nobody knows: this store keeps no queue."
+	}
+	var all []node
+	for i := range min(len(e.Waiters), maxRows) {
+		all = append(all, html.Li(html.Data("key", fmt.Sprint("w", i)), v.waiter(e, i)))
+	}
+	return section("queue", "Who waits", only(len(all) == 0, soft(text(none))), only(len(all) > 0, html.Ul(class("waiters"), group(all...))),
+		more(len(e.Waiters)-maxRows, "more wait behind them."))
 }

@@ -1,8 +1,8 @@
 package dashboard
 
 import (
+	"context"
 	"maps"
-	"math"
 	"net/http"
 	"runtime"
 	"sync"
@@ -10,20 +10,25 @@ import (
 
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
+	"github.com/holdfast-go/holdfast/server/sight"
 )
 
 const (
-	// pageLife is for how long a page is given to others who ask for the same: it shows ages.
+	// lookPatience is how long a page waits for a look at the store before it shows what was
+	// seen before.
+	lookPatience = 3 * time.Second
+	// pageLife is for how long the first page is given to others who ask for the same: it shows
+	// ages.
 	pageLife = 500 * time.Millisecond
-	// maxPages is how many pages are kept for that.
+	// maxPages is how many first pages are kept for that.
 	maxPages = 64
 	// bytesOfWork is how many bytes of a page are a unit of budget.Reads to make, and
 	// bytesOfCopy how many are one to send again. A hold or waiter to walk through is one.
 	bytesOfWork, bytesOfCopy = 25, 500
 )
 
-// pages are those that were made just now, and the turns to make more: half of the processors
-// are left to locks. Operators have a turn of their own.
+// pages are the first pages that were made just now, and the turns to make any page: half of
+// the processors are left to locks. Operators have a turn of their own.
 type pages struct {
 	turns, operators chan struct{}
 
@@ -37,37 +42,29 @@ func newPages() pages {
 	}
 }
 
-// view is what a page depends on, besides the time: what was asked for, and by whom with which
-// rights. The rights of a caller are those until its channel of changes is another one.
+// view is what the first page depends on, besides the time: what was asked for, by whom with
+// which rights, and what was seen of the store. The rights of a caller are those until its
+// channel of changes is another one.
 type view struct {
-	path, query  string
+	query        string
 	part         bool
 	name         string
 	changed      <-chan struct{}
-	looks, force bool // on everything
+	looks, force bool   // on everything
+	look, reads  uint64 // the number of the look, and that of reads of single resources
 }
 
-// made is a page, once it is done.
+// made is a page. It is the http.ResponseWriter of who makes it.
 type made struct {
-	done   chan struct{}
-	at     time.Time
-	look   uint64 // the number of the sight that it shows
+	once   sync.Once
+	began  time.Time
 	header http.Header
 	code   int // 0: who made it is gone
 	body   []byte
 }
 
-func newMade(header http.Header) *made {
-	return &made{done: make(chan struct{}), header: header.Clone()}
-}
-
-// Header implements http.ResponseWriter.
-func (m *made) Header() http.Header { return m.header }
-
-// WriteHeader implements http.ResponseWriter.
+func (m *made) Header() http.Header  { return m.header }
 func (m *made) WriteHeader(code int) { m.code = code }
-
-// Write implements http.ResponseWriter.
 func (m *made) Write(p []byte) (int, error) {
 	m.body = append(m.body, p...)
 	return len(p), nil
@@ -75,99 +72,77 @@ func (m *made) Write(p []byte) (int, error) {
 
 // page answers with the page that serve makes, or that it has made for the same caller just now.
 func (d *Dashboard) page(v *visit, serve func(*visit)) {
-	look := d.looker.Last().Number
-	m, first := d.pages.find(v.view(), look, v.w.Header())
-	if !first {
-		select {
-		case <-m.done:
-		case <-v.r.Context().Done():
-			return
-		}
-		if m.code == http.StatusOK && m.look >= look {
-			v.account().Correct(budget.Reads, float64(len(m.body))/bytesOfCopy)
-			v.send(m)
-			return
-		}
-		m = newMade(v.w.Header()) // for this visit alone
+	ctx, cancel := context.WithTimeout(v.r.Context(), lookPatience)
+	defer cancel()
+	s, err := d.looker.Now(ctx)
+	switch {
+	case v.r.Context().Err() != nil:
+		return
+	case err != nil:
+		s = d.looker.Last()
 	}
+	m, first := d.pages.find(v, s), false
+	m.once.Do(func() {
+		first = true
+		d.make(v, m, s, serve)
+	})
+	if m.code == 0 && !first {
+		m = &made{header: http.Header{}} // for this visit alone
+		d.make(v, m, s, serve)
+	} else if !first {
+		v.account().Correct(budget.Reads, float64(len(m.body))/bytesOfCopy)
+	}
+	if m.code > 0 {
+		maps.Copy(v.w.Header(), m.header)
+		v.write(m.code, m.body)
+	}
+}
+
+// make makes a page, unless there is nobody to show it to.
+func (d *Dashboard) make(v *visit, m *made, s *sight.Sight, serve func(*visit)) {
 	w := v.w
-	func() {
-		v.w, v.number = m, math.MaxUint64
-		defer func() {
-			if v.leave != nil {
-				v.leave()
-			}
-			d.pages.end(m, v.number)
-		}()
-		last := d.looker.Last()
-		if wait, ok := v.account().Spend(budget.Reads, float64(len(last.Holds)+len(last.Waiters))); !ok {
-			v.busy(wait, "You have loaded too many pages. Wait a moment.")
-			return
-		}
-		serve(v)
-		v.account().Correct(budget.Reads, float64(len(m.body))/bytesOfWork)
-	}()
-	v.w = w
-	v.send(m)
-}
-
-func (v *visit) send(m *made) {
-	maps.Copy(v.w.Header(), m.header)
-	v.write(m.code, m.body)
-}
-
-// enter waits for a turn to make a page, until the visit ends.
-func (v *visit) enter() {
-	if _, makes := v.w.(*made); !makes || v.leave != nil {
+	v.w = m
+	defer func() { v.w = w }()
+	account, turns := v.account(), d.pages.turns
+	if wait, ok := account.Spend(budget.Reads, float64(len(s.Holds)+len(s.Waiters))); !ok {
+		v.busy(wait, "You have loaded too many pages. Wait a moment.")
 		return
 	}
-	turns := v.d.pages.turns
 	if v.caller.MayAll(access.Force) {
-		turns = v.d.pages.operators
+		turns = d.pages.operators
 	}
 	select {
 	case turns <- struct{}{}:
-		v.leave = func() { <-turns }
+		defer func() { <-turns }()
 	case <-v.r.Context().Done():
-		panic(http.ErrAbortHandler) // there is nobody to show it to
+		return
 	}
+	v.see(s)
+	serve(v)
+	account.Correct(budget.Reads, float64(len(m.body))/bytesOfWork)
 }
 
-func (v *visit) view() view {
-	c := v.caller
-	return view{
-		path: v.r.URL.Path, query: v.r.URL.RawQuery, part: v.isPart(), name: c.Name(), changed: c.Changed(),
-		looks: c.MayAll(access.Look), force: c.MayAll(access.Force),
-	}
-}
-
-// find returns the page of the view, and whether it is to be made. That of one resource is soon
-// made, and has what is newer than a look. Of callers without a name that see only a part
+// find returns the page that is asked for. Each page but the first one is made anew, for it is
+// soon made, and has what is newer than a look. Of callers without a name that see only a part
 // nobody knows which one.
-func (p *pages) find(k view, look uint64, header http.Header) (m *made, first bool) {
+func (p *pages) find(v *visit, s *sight.Sight) *made {
+	c := v.caller
+	k := view{
+		query: v.r.URL.RawQuery, part: v.isPart(), name: c.Name(), changed: c.Changed(),
+		looks: c.MayAll(access.Look), force: c.MayAll(access.Force), look: s.Number, reads: v.d.reads(),
+	}
+	m := &made{began: time.Now(), header: http.Header{}}
+	if v.r.URL.Path != "/" || k.name == "" && !k.looks && !k.force {
+		return m
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m = p.made[k]; m != nil && (m.at.IsZero() || m.look >= look && time.Since(m.at) < pageLife) {
-		return m, false
+	maps.DeleteFunc(p.made, func(_ view, m *made) bool { return time.Since(m.began) >= pageLife })
+	if kept := p.made[k]; kept != nil {
+		return kept
 	}
-	m = newMade(header)
-	if len(p.made) >= maxPages {
-		maps.DeleteFunc(p.made, func(_ view, m *made) bool { return !m.at.IsZero() })
-	}
-	ofAll := k.path != "/resource" && k.path != "/history"
-	if len(p.made) < maxPages && ofAll && (k.name != "" || k.looks || k.force) {
+	if len(p.made) < maxPages {
 		p.made[k] = m
 	}
-	return m, true
-}
-
-// end lets others have the page, unless it failed.
-func (p *pages) end(m *made, look uint64) {
-	p.mu.Lock()
-	m.at, m.look = time.Now(), look
-	if m.code != http.StatusOK {
-		m.at = time.Time{}.Add(1) // long ago
-	}
-	p.mu.Unlock()
-	close(m.done)
+	return m
 }

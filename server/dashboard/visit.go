@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -17,19 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
+	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
-const (
-	// lookPatience is how long a page waits for a look at the store before it shows what was
-	// seen before.
-	lookPatience = 3 * time.Second
-	// lately is how long ago an answer of the store says that it answers now. Looks that fail
-	// do not say that it does not: they ask for much.
-	lately = 30 * time.Second
-	// writePatience bounds each write.
-	writePatience = 10 * time.Second
-)
+// writePatience bounds each write.
+const writePatience = 10 * time.Second
 
 // visit is a request and its answer.
 type visit struct {
@@ -38,10 +30,10 @@ type visit struct {
 	r      *http.Request
 	began  time.Time
 	caller access.Caller
-	age    time.Duration // of what is shown
+	sight  *sight.Sight  // what is shown, if anything of the store is
+	age    time.Duration // of it
 	old    bool          // looks fail: what is shown is of one before
-	number uint64        // of the sight
-	leave  func()        // gives the turn to make a page to another visit, once it has it
+	state  health.State  // of the store
 }
 
 // identified finds out who sent the request. If nobody knows, it has answered, unless the
@@ -57,20 +49,18 @@ func (v *visit) identified() bool {
 		v.fail(http.StatusServiceUnavailable, "The server cannot find out who you are. Its log says why.")
 		return false
 	}
-	switch v.r.URL.Path {
-	case "/login", "/sign-in", "/sign-out", "/app.css", "/app.js":
+	at := strings.TrimPrefix(v.r.URL.Path, "/")
+	switch {
+	case at == "login" || at == "sign-in" || at == "sign-out" || at == "app.css" || at == "app.js":
 		return true
-	}
-	if v.d.opts.Login == nil {
+	case v.d.opts.Login == nil:
 		v.fail(http.StatusUnauthorized, "The server does not know who you are.")
 		return false
-	}
-	if v.isPart() || v.r.URL.Path == "/events" || v.r.Method != http.MethodGet {
+	case v.isPart() || at == "events" || v.r.Method != http.MethodGet:
 		v.fail(http.StatusUnauthorized, "You are signed out.")
 		return false
 	}
 	// It is one of the same level, so that no other site can be the destination.
-	at := strings.TrimPrefix(v.r.URL.Path, "/")
 	if v.r.URL.RawQuery != "" {
 		at += "?" + v.r.URL.RawQuery
 	}
@@ -82,37 +72,38 @@ func (v *visit) identified() bool {
 // isPart reports whether only the part of the page is wanted that changes.
 func (v *visit) isPart() bool { return v.r.Header.Get("Holdfast-Part") != "" }
 
-// sight returns what the store has shown last. It waits a moment for it to be new.
-func (v *visit) sight() *sight.Sight {
-	ctx, cancel := context.WithTimeout(v.r.Context(), lookPatience)
-	defer cancel()
-	s, err := v.d.looker.Now(ctx)
-	if err != nil {
-		s = v.d.looker.Last()
-	}
-	v.enter()
-	v.began, v.number = time.Now(), s.Number
+// looks reports whether the caller may see the resource.
+func (v *visit) looks(resource string) bool {
+	return v.caller.May(access.Look, resource) || v.caller.May(access.Force, resource)
+}
+
+// seesPart reports whether the caller may see only some resources: what a page says of all
+// that it shows is then said of these.
+func (v *visit) seesPart() bool {
+	return !v.caller.MayAll(access.Look) && !v.caller.MayAll(access.Force)
+}
+
+// see makes the sight what is shown.
+func (v *visit) see(s *sight.Sight) {
+	v.sight, v.began, v.state = s, time.Now(), v.d.opts.Health.Now()
 	if !s.At.IsZero() {
 		v.age, v.old = v.began.Sub(s.At), s.Err != nil
 	}
-	return s
 }
 
-// look returns what the store has shown last. If it has shown nothing yet, look has answered.
-func (v *visit) look() (s *sight.Sight, ok bool) {
-	s = v.sight()
-	if s.At.IsZero() {
-		v.show(http.StatusOK, "Locks", s,
-			html.H1(class("summary watch"), text("Nobody knows yet what is held")), empty(text("The store has not answered yet.")),
-		)
-		return nil, false
+// of returns the visit for what is said of the entry, which may have been read since the look.
+func (v *visit) of(e *entry) *visit {
+	if e.later == 0 {
+		return v
 	}
-	return s, true
+	of := *v
+	of.age, of.old = v.age-e.later, false
+	return &of
 }
 
-// show sends a page, or the part of it that changes. It has a sight if it shows what is held.
-func (v *visit) show(code int, title string, s *sight.Sight, main ...node) {
-	root := group(v.notices(s), html.Main(html.ID("main"), html.TabIndex("-1"), group(main...)))
+// show sends a page, or the part of it that changes.
+func (v *visit) show(code int, title string, main ...node) {
+	root := group(v.now(), html.Main(html.ID("main"), only(v.doubtful(), class("doubt")), html.TabIndex("-1"), group(main...)))
 	if v.isPart() {
 		v.w.Header().Set("Holdfast-Part", "1") // it is ours, and not a proxy's
 	} else {
@@ -136,9 +127,7 @@ func (v *visit) fail(code int, why string) {
 		v.answer(code, answer{Error: why})
 		return
 	}
-	v.show(code, http.StatusText(code), nil,
-		html.H1(text(http.StatusText(code))), html.P(text(why)), html.P(html.A(html.Href("./"), text("All locks"))),
-	)
+	v.show(code, http.StatusText(code), html.H1(text(http.StatusText(code))), html.P(text(why)), crumbs())
 }
 
 // busy refuses what is beyond the share of the caller for so long.
@@ -155,18 +144,25 @@ func (v *visit) account() budget.Account {
 
 // answer is what a POST gets.
 type answer struct {
-	Done  string `json:"done,omitempty"`
-	Error string `json:"error,omitempty"`
+	Done    string   `json:"done,omitempty"`
+	Error   string   `json:"error,omitempty"`
+	Results []result `json:"results,omitempty"`
+}
+
+// result says what became of one hold.
+type result struct {
+	OK   bool   `json:"ok"`
+	Says string `json:"says"`
 }
 
 func (v *visit) answer(code int, a answer) {
-	text, _ := json.Marshal(a) // two strings
+	body, _ := json.Marshal(a) // texts
 	v.w.Header().Set("Content-Type", wire.JSON)
-	v.write(code, text)
+	v.write(code, body)
 }
 
-// maxBody bounds what a page sends.
-const maxBody = 16 << 10
+// maxBody bounds what a page sends: the names of as many holds as it shows.
+const maxBody = 512 << 10
 
 // read reads what a page has sent. It reports whether that is what it should be.
 func (v *visit) read(body any) bool {

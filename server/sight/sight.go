@@ -192,7 +192,7 @@ func (l *Looker) rest() {
 func (l *Looker) look() {
 	l.rest()
 	began := time.Now()
-	s, err := l.see()
+	s, err := l.see(l.life, driver.Filter{})
 	took := time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +207,7 @@ func (l *Looker) look() {
 		}
 		failed.Err, s = err, &failed
 	} else {
-		s.At, s.Took = began, took
+		s.Took = took
 	}
 	s.Number = l.last.Number + 1
 	// A look that has failed was as much work, unless it took no time.
@@ -218,9 +218,26 @@ func (l *Looker) look() {
 	l.coming = nil
 }
 
-// see looks at the store.
-func (l *Looker) see() (s *Sight, err error) {
-	ctx, cancel := context.WithTimeout(l.life, patience)
+// Resource looks at one resource now, without a rest. The sight is not kept: it has no Number.
+// The error is that of the store, of ctx, or ErrClosed.
+func (l *Looker) Resource(ctx context.Context, name string) (*Sight, error) {
+	l.mu.Lock()
+	if l.life.Err() != nil {
+		l.mu.Unlock()
+		return nil, ErrClosed
+	}
+	l.work.Add(1)
+	l.mu.Unlock()
+	defer l.work.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.life, cancel)()
+	return l.see(ctx, driver.Filter{Resource: name})
+}
+
+// see looks at what the filter chooses.
+func (l *Looker) see(ctx context.Context, f driver.Filter) (s *Sight, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -228,8 +245,8 @@ func (l *Looker) see() (s *Sight, err error) {
 			s, err = nil, fmt.Errorf("the store has panicked: %v", p)
 		}
 	}()
-	s = &Sight{Queue: l.store.Traits().Queue}
-	s.Holds, s.Cut, err = list(ctx, l, "list", l.store.List, func(h driver.Status) string { return h.Resource })
+	s = &Sight{Queue: l.store.Traits().Queue, At: time.Now()}
+	s.Holds, s.Cut, err = list(ctx, l, "list", f, l.store.List, func(h driver.Status) string { return h.Resource })
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +255,7 @@ func (l *Looker) see() (s *Sight, err error) {
 		waiters := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 			return driver.Waiters(ctx, l.store, f)
 		}
-		s.Waiters, cut, err = list(ctx, l, "waiters", waiters, func(p driver.Place) string { return p.Resource })
+		s.Waiters, cut, err = list(ctx, l, "waiters", f, waiters, func(p driver.Place) string { return p.Resource })
 		if err != nil {
 			return nil, err
 		}
@@ -254,14 +271,16 @@ func (l *Looker) see() (s *Sight, err error) {
 }
 
 // list returns what a call of the store yields, cut at MaxRows.
-func list[T any](ctx context.Context, l *Looker, op string, yields func(context.Context, driver.Filter) iter.Seq2[T, error], name func(T) string) (all []T, cut bool, err error) {
+func list[T any](
+	ctx context.Context, l *Looker, op string, f driver.Filter, yields func(context.Context, driver.Filter) iter.Seq2[T, error], name func(T) string,
+) (all []T, cut bool, err error) {
 	began := time.Now()
 	defer func() {
 		if l.opts.StoreCall != nil && l.life.Err() == nil {
 			l.opts.StoreCall(ctx, op, time.Since(began), err)
 		}
 	}()
-	for entry, err := range yields(ctx, driver.Filter{}) {
+	for entry, err := range yields(ctx, f) {
 		switch {
 		case err != nil:
 			return nil, false, err

@@ -90,6 +90,7 @@ auth file and the TLS files are read again when they change. The exit status is
 		if c.Store.IsServer() {
 			return exit.Usagef("%s is a server itself; name the store behind it, or let callers use that server", c.Store.Name())
 		}
+		c.Version = version(buildInfo())
 		return serve.Run(cmd.Context(), c)
 	}
 	return cmd

@@ -21,16 +21,19 @@ func newVersion() *cobra.Command {
 }
 
 func printVersion() error {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	_, err := fmt.Fprintln(os.Stdout, version(info))
+	_, err := fmt.Fprintln(os.Stdout, version(buildInfo()), runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH)
 	return exit.Printed(err)
 }
 
-// version returns one line for bug reports. The version of a build between two releases has
-// its commit and date. Holdfast's module may be part of a program with more stores.
+func buildInfo() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
+	}
+	return &debug.BuildInfo{}
+}
+
+// version returns the name of the program with its version, which, between two releases, has
+// the commit and date. Holdfast's module may be part of a program with more stores.
 func version(info *debug.BuildInfo) string {
 	module := info.Main
 	for _, m := range info.Deps {
@@ -38,5 +41,5 @@ func version(info *debug.BuildInfo) string {
 			module = *m
 		}
 	}
-	return fmt.Sprintf("holdfast %s %s %s/%s", module.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return "holdfast " + module.Version
 }

@@ -3,28 +3,24 @@
 // window that is seen then loads its part again.
 "use strict";
 (() => {
-  const live = document.getElementById("live");
-  const connection = document.getElementById("connection");
   const $ = (selector, within = document) => within.querySelector(selector);
+  const live = $("#live"), connection = $("#connection"), dialog = $("#dialog"), login = $("#sign-in");
+  document.documentElement.classList.add("live"); // what needs this script is shown
 
   // Durations. The page gets ages, not times of another clock: what began, or will end, is kept
   // as a moment of this clock.
   const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   const words = (ms) => {
-    let s = Math.max(0, Math.floor(ms / 1000));
-    for (let i = 0; i < units.length; i++) {
-      const [name, size] = units[i];
-      if (s < size && i < units.length - 1) continue;
-      const n = Math.floor(s / size), next = units[i + 1];
-      const rest = next ? Math.floor((s % size) / next[1]) : 0;
-      return n + " " + name + (rest ? " " + rest + " " + next[0] : "");
-    }
+    const s = Math.max(0, Math.floor(ms / 1000));
+    const i = units.findIndex(([, size], i) => s >= size || i === units.length - 1);
+    const rest = i + 1 < units.length ? Math.floor((s % units[i][1]) / units[i + 1][1]) : 0;
+    return Math.floor(s / units[i][1]) + " " + units[i][0] + (rest ? " " + rest + " " + units[i + 1][0] : "");
   };
   const moments = new WeakMap();
   const momentOf = (t, loaded) => t.dataset.up !== undefined ? loaded - t.dataset.up : loaded + +t.dataset.down;
-  const count = () => {
+  const count = (within) => {
     const now = performance.now();
-    for (const t of live.getElementsByTagName("time")) {
+    for (const t of within.getElementsByTagName("time")) {
       const moment = moments.get(t) ?? momentOf(t, now);
       moments.set(t, moment);
       const rest = t.dataset.up !== undefined ? now - moment : moment - now;
@@ -34,14 +30,13 @@
   };
 
   // The page says when it is old. The server says every 15 s that it lives.
-  const login = document.getElementById("sign-in");
+  const gone = "The server does not answer. What you see is what was there before.";
   let heard = performance.now(), problem = "", said = "";
   const tell = () => {
-    const silent = !login && performance.now() - heard > 45000;
-    const text = said || problem || (silent ? "The server does not answer. What you see is what was there before." : "");
-    if (connection.textContent !== text) connection.textContent = text;
-    connection.hidden = text === "";
-    document.documentElement.classList.toggle("old", problem !== "" || silent);
+    const old = problem || (!login && performance.now() - heard > 45000 ? gone : "");
+    if (connection.textContent !== (said || old)) connection.textContent = said || old;
+    connection.hidden = !(said || old);
+    document.documentElement.classList.toggle("doubt", old !== "");
   };
   const say = (text) => {
     said = text;
@@ -50,141 +45,122 @@
   };
   setInterval(() => {
     if (document.hidden) return;
-    count();
+    count(document);
     tell();
     if (!login && performance.now() - heard > 20000) polling(true);
   }, 1000);
 
   // adopt makes the old element like the new one, and leaves alone what is the same: what is
   // focused, selected or scrolled stays so.
-  const keyOf = (n) => n.nodeType === 1 ? n.dataset.key || n.id || "" : "";
-  const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+  const keyOf = (n) => n.dataset?.key || n.id || "";
+  const alike = (a, b) => a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+  const drop = (n) => {
+    const next = n.nextSibling;
+    n.remove();
+    return next;
+  };
   const adopt = (old, now, loaded) => {
     if (old.nodeType !== 1) {
       if (old.nodeValue !== now.nodeValue) old.nodeValue = now.nodeValue;
       return;
     }
+    if (old === document.activeElement && /^(INPUT|SELECT)$/.test(old.nodeName)) return;
     if (old.nodeName === "TIME") {
-      const moment = momentOf(now, loaded);
-      const kind = (t) => (t.dataset.up !== undefined) + (t.dataset.over || "");
-      if (kind(now) !== kind(old)) {
-        old.replaceWith(now);
-      } else if (!(Math.abs(moments.get(old) - moment) < 700)) { // nearer, it is but what the way took
-        moments.set(old, moment);
-      }
+      const moment = momentOf(now, loaded), kind = (t) => (t.dataset.up !== undefined) + (t.dataset.over || "");
+      if (kind(now) !== kind(old)) old.replaceWith(now);
+      else if (!(Math.abs(moments.get(old) - moment) < 700)) moments.set(old, moment); // nearer, it is but what the way took
       return;
     }
-    const typing = old === document.activeElement && /^(INPUT|SELECT|TEXTAREA)$/.test(old.nodeName);
-    for (let i = old.attributes.length; i--;) {
-      const { name } = old.attributes[i];
-      if (!now.hasAttribute(name) && name !== "data-shown") old.removeAttribute(name);
-    }
-    for (const { name, value } of now.attributes) {
-      if (!(name === "hidden" && old.dataset.shown) && old.getAttribute(name) !== value && !(typing && name === "value")) old.setAttribute(name, value);
-    }
-    if (typing) return;
-    let keyed = null, wanted = null;
-    let at = old.firstChild;
-    for (let child = now.firstChild, after; child; child = after) {
-      after = child.nextSibling;
+    for (const { name } of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    let at = old.firstChild, keyed = null, wanted = null;
+    for (const child of [...now.childNodes]) {
       let match = at && alike(at, child) ? at : null;
       if (!match && keyOf(child)) {
-        if (!keyed) {
-          keyed = new Map();
-          for (let c = at; c; c = c.nextSibling) if (keyOf(c)) keyed.set(keyOf(c), c);
-          wanted = new Set();
-          for (let c = child; c; c = c.nextSibling) wanted.add(keyOf(c));
-        }
-        // What is gone goes first: else all that is behind it would be moved before it.
-        while (at && keyOf(at) && !wanted.has(keyOf(at))) {
-          const gone = at;
-          at = at.nextSibling;
-          keyed.delete(keyOf(gone));
-          gone.remove();
-        }
-        match = at && alike(at, child) ? at : keyed.get(keyOf(child));
-        keyed.delete(keyOf(child));
+        keyed ??= new Map([...old.children].map((c) => [keyOf(c), c]));
+        wanted ??= new Set([...now.children, child].map(keyOf));
+        while (at && keyOf(at) && !wanted.has(keyOf(at))) at = drop(at); // else all behind it would be moved before it
+        match = keyed.get(keyOf(child));
+        if (match && (match.parentNode !== old || !alike(match, child))) match = null;
       }
-      if (match && match.parentNode === old && alike(match, child)) {
-        if (match === at) at = at.nextSibling;
-        else {
-          const focused = match.contains(document.activeElement) ? document.activeElement : null;
-          old.insertBefore(match, at);
-          if (focused) focused.focus({ preventScroll: true });
-        }
-        adopt(match, child, loaded);
-      } else {
-        old.insertBefore(child, at);
+      if (match === at && at) at = at.nextSibling;
+      else {
+        const focused = match?.contains(document.activeElement) ? document.activeElement : null;
+        old.insertBefore(match ?? child, at);
+        focused?.focus({ preventScroll: true });
       }
+      if (match) adopt(match, child, loaded);
     }
-    while (at) {
-      const next = at.nextSibling;
-      at.remove();
-      at = next;
-    }
+    while (at) at = drop(at);
   };
 
-  // Loading the part of this page that changes.
-  let busy = false, again = false;
+  // Loading a part of a page: of this one, or one for the dialog.
+  const part = async (address) => {
+    const answer = await fetch(address, { headers: { "Holdfast-Part": "1", Accept: "text/html" }, signal: AbortSignal.timeout(20000) });
+    if (!answer.headers.get("Holdfast-Part")) throw new Error("not a part of a page");
+    if (answer.status === 401 && document.body.dataset.login !== undefined) {
+      location.href = "login?next=" + encodeURIComponent(location.pathname.split("/").pop() + location.search + location.hash);
+      return null;
+    }
+    return new DOMParser().parseFromString(await answer.text(), "text/html").body;
+  };
+  // What somebody may be about to click stands still while the dialog is open, and windows that
+  // nobody sees load when somebody does.
+  let busy = false, missed = false;
   const load = async () => {
-    if (busy) { again = true; return; }
+    if (busy || document.hidden || dialog.open) { missed = true; return; }
     busy = true;
+    missed = false;
     try {
-      const answer = await fetch(location.href, { headers: { "Holdfast-Part": "1", Accept: "text/html" }, signal: AbortSignal.timeout(20000) });
-      if (!answer.headers.get("Holdfast-Part")) throw new Error("not a part of a page");
-      if (answer.status === 401 && document.body.dataset.login !== undefined) {
-        location.href = "login?next=" + encodeURIComponent(here() + location.hash);
-        return;
-      }
-      const text = await answer.text();
+      const now = await part(location.href);
       heard = performance.now();
-      problem = "";
-      const now = document.createElement("div");
-      now.id = "live";
-      now.append(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
       await new Promise((next) => setTimeout(next)); // one long task would be felt
-      adopt(live, now, heard);
-      show();
-      count();
-      document.dispatchEvent(new Event("holdfast-load"));
-    } catch (e) {
-      problem = "The server does not answer. What you see is what was there before.";
+      if (dialog.open) missed = true;
+      else if (now) {
+        problem = "";
+        const shown = document.createElement("div");
+        shown.id = "live";
+        shown.append(...now.childNodes);
+        adopt(live, shown, heard);
+        count(live);
+        document.dispatchEvent(new Event("holdfast-load"));
+      }
+    } catch {
+      problem = gone;
     } finally {
       busy = false;
       tell();
-      if (again) { again = false; load(); }
+      if (missed && !problem) later();
     }
   };
-  const here = () => location.pathname.split("/").pop() + location.search;
-
-  // Something is new. Windows that nobody sees load when somebody does.
-  let missed = false;
-  const news = () => { if (document.hidden) missed = true; else load(); };
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && missed) { missed = false; load(); } });
+  const later = () => { if (missed) load(); };
+  document.addEventListener("visibilitychange", later);
+  dialog.addEventListener("close", later);
 
   // One window has the stream, and tells the others.
-  const channel = "BroadcastChannel" in window ? new BroadcastChannel("holdfast " + location.pathname.replace(/[^/]*$/, "")) : null;
+  const here = location.pathname.replace(/[^/]*$/, "");
+  const channel = "BroadcastChannel" in window ? new BroadcastChannel("holdfast " + here) : null;
   let poll = 0;
   const polling = (on) => {
-    if (on && !poll) poll = setInterval(news, 5000);
-    if (!on && poll) { clearInterval(poll); poll = 0; }
+    if (on && !poll) poll = setInterval(load, 5000);
+    if (!on && poll) poll = clearInterval(poll) ?? 0;
   };
   const receive = (message) => {
+    if (message === "broken") polling(true);
     // Whoever is signed out goes to the form, also in a window that nobody sees: to show it is
     // to show what was there before.
-    if (message === "refused" || message === "signed-out") { load(); return; }
-    if (message === "broken") polling(true);
+    else if (message === "refused" || message === "signed-out") part(location.href).catch(() => {});
     else {
       polling(false);
       if (!problem) heard = performance.now();
     }
-    if (message !== "alive") news();
+    if (message !== "alive") load();
   };
   const stream = () => new Promise(() => {
     const open = () => {
       const source = new EventSource("events");
       const pass = (message) => {
-        if (channel) channel.postMessage(message);
+        channel?.postMessage(message);
         receive(message);
       };
       source.addEventListener("sight", () => pass("sight"));
@@ -201,26 +177,14 @@
   if (!login) {
     if (channel) channel.onmessage = (e) => receive(e.data);
     // A browser has few connections, so windows that cannot agree on a stream ask again and again.
-    if (navigator.locks && channel) navigator.locks.request("holdfast stream " + location.pathname.replace(/[^/]*$/, ""), stream);
+    if (navigator.locks && channel) navigator.locks.request("holdfast stream " + here, stream);
     else polling(true);
   }
-
-  // What needs this script is shown by it.
-  const show = () => {
-    for (const b of document.querySelectorAll("[data-force], [data-sign-out]")) {
-      b.hidden = false;
-      b.dataset.shown = "1";
-    }
-  };
-  document.documentElement.classList.add("live");
-  show();
-  count();
 
   // Filters, in the address.
   let typing = 0;
   const filter = (form) => {
-    const query = new URLSearchParams();
-    for (const [name, value] of new FormData(form)) if (value) query.set(name, value);
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
     history.replaceState(null, "", query.size ? "?" + query : "./");
     load();
   };
@@ -228,10 +192,7 @@
     const form = e.target.closest(".filters");
     if (!form) return;
     clearTimeout(typing);
-    typing = setTimeout(() => filter(form), e.target.type === "search" ? 200 : 0);
-  });
-  document.addEventListener("submit", (e) => {
-    if (e.target.matches(".filters")) { e.preventDefault(); filter(e.target); }
+    typing = setTimeout(filter, e.target.type === "search" ? 200 : 0, form);
   });
 
   const post = async (path, body) => {
@@ -240,69 +201,89 @@
     });
     const said = await answer.json().catch(() => ({ error: "The server did not answer as it should." }));
     if (!answer.ok || said.error) throw new Error(said.error || "The server refuses that.");
-    return said.done;
+    return said;
   };
-  const fail = (within, text) => {
-    const p = $(".error", within);
+  const why = (e) => e.name === "TimeoutError" || e instanceof TypeError ? "The server does not answer. Look whether it was done before you try again." : e.message;
+  const fail = (form, text) => {
+    const p = $(".error", form);
     p.textContent = text;
     p.hidden = text === "";
   };
-  const why = (e) => e.name === "TimeoutError" || e instanceof TypeError ? "The server does not answer. Look whether it was done before you try again." : e.message;
 
-  // Release by force.
-  const dialog = document.getElementById("force");
-  let chosen = null;
+  // Release by force: a link shows what it would release in the dialog, and the form there does it.
+  const ask = async (link) => {
+    const now = await part(link.href);
+    if (!now) return;
+    dialog.replaceChildren(...$("main", now).childNodes);
+    count(dialog);
+    dialog.showModal();
+    $("#reason", dialog)?.focus();
+  };
+  const release = async (form) => {
+    const boxes = [...form.querySelectorAll("input:checked")], act = $("[type=submit]", form);
+    if (boxes.length === 0) { fail(form, "Choose a hold."); return; }
+    act.disabled = true;
+    fail(form, "");
+    try {
+      const { results } = await post("force", { reason: $("#reason", form).value, holds: boxes.map((box) => Object.fromEntries(new URLSearchParams(box.value))) });
+      results.forEach(({ ok, says }, i) => {
+        const line = $(".result", boxes[i].parentNode);
+        line.textContent = says;
+        line.classList.toggle("error", !ok);
+        boxes[i].disabled = ok;
+        boxes[i].checked = !ok;
+      });
+      if (results.length > 1 || !results[0].ok || !dialog.open) return;
+      say(results[0].says);
+      dialog.close();
+    } catch (e) {
+      fail(form, why(e));
+    } finally {
+      act.disabled = !$("input[type=checkbox]:enabled", form);
+    }
+  };
+
+  const actions = {
+    "[data-release]": (link, e) => {
+      if (e.ctrlKey || e.metaKey || e.shiftKey) return null; // into another window
+      e.preventDefault();
+      return ask(link);
+    },
+    "[data-close]": () => dialog.close(),
+    "[data-copy]": async (button) => {
+      const code = $("code", button.parentNode);
+      getSelection().selectAllChildren(code); // also where the browser lets nobody copy
+      const copied = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
+      button.textContent = copied ? "Copied" : "Selected: press Ctrl+C";
+    },
+    "[data-look]": (button) => post("look", { resource: decodeURIComponent(button.dataset.look) }).then(load),
+    "[data-sign-out]": async () => {
+      await post("sign-out", {});
+      channel?.postMessage("signed-out");
+      location.href = "login";
+    },
+  };
   document.addEventListener("click", async (e) => {
-    const button = e.target.closest("[data-force]");
-    if (button) {
-      chosen = { resource: decodeURIComponent(button.dataset.resource), ref: button.dataset.ref, token: button.dataset.token };
-      $("[data-who]", dialog).textContent = button.dataset.who;
-      $("[data-resource]", dialog).textContent = button.dataset.name;
-      $("#reason").value = "";
-      fail(dialog, "");
-      dialog.showModal();
-      $("#reason").focus();
-    }
-    if (e.target.closest("[data-confirm]")) {
-      const reason = $("#reason").value.trim();
-      if (!reason) { fail(dialog, "Say why."); $("#reason").focus(); return; }
-      const confirm = e.target.closest("button");
-      confirm.disabled = true;
-      try {
-        const done = await post("force", { ...chosen, reason });
-        dialog.close();
-        say(done);
-        load();
-      } catch (error) {
-        if (dialog.open) fail(dialog, why(error));
-        else say(why(error));
-      } finally {
-        confirm.disabled = false;
-      }
-    }
-    if (e.target.closest("[data-sign-out]")) {
-      try {
-        await post("sign-out", {});
-        if (channel) channel.postMessage("signed-out");
-        location.href = "login";
-      } catch (error) {
-        say("You are still signed in. " + why(error));
-      }
+    const selector = Object.keys(actions).find((selector) => e.target.closest(selector));
+    try {
+      if (selector) await actions[selector](e.target.closest(selector), e);
+    } catch (error) {
+      say(why(error));
     }
   });
-
-  // Signing in.
-  if (login) {
-    login.addEventListener("submit", async (e) => {
-      e.preventDefault();
-      fail(login, "");
-      try {
-        await post("sign-in", { token: $("#token").value.trim() });
-        location.replace(login.dataset.next);
-      } catch (error) {
-        fail(login, why(error));
-        $("#token").select();
-      }
-    });
-  }
+  document.addEventListener("submit", async (e) => {
+    e.preventDefault();
+    if (e.target.matches(".filters")) filter(e.target);
+    if (e.target.id === "force") release(e.target);
+    if (e.target.id !== "sign-in") return;
+    fail(login, "");
+    try {
+      await post("sign-in", { token: $("#token").value.trim() });
+      location.replace(login.dataset.next);
+    } catch (error) {
+      fail(login, why(error));
+      $("#token").select();
+    }
+  });
+  count(document);
 })();

@@ -25,7 +25,8 @@ const Nowhere = "none"
 
 // Config is what the user asked for.
 type Config struct {
-	Store location.Location
+	Store   location.Location
+	Version string // of the program, for the foot of pages
 
 	// Listen is an address with a port, or Nowhere.
 	Listen string

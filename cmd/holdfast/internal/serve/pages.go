@@ -39,7 +39,8 @@ func (r *running) isForPages(q *http.Request) bool {
 // openPages makes the dashboard.
 func (r *running) openPages() (err error) {
 	opts := &dashboard.Options{
-		Identify: front.CallerOf, Looker: r.looker, Health: r.health, History: r.history, Budget: r.budget, Audit: keep(r.audit), Name: r.Store.Name(), Logger: r.log,
+		Identify: front.CallerOf, Looker: r.looker, Health: r.health, History: r.history, Budget: r.budget, Audit: keep(r.audit),
+		Name: r.Store.Name(), Version: r.Version, Logger: r.log,
 	}
 	if r.audit != nil {
 		opts.AuditErr = r.audit.Err
