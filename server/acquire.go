@@ -133,8 +133,8 @@ func (a *acquisition) ownPlace() driver.PlaceID { return a.x.ownPlace(driver.Pla
 // lost and nobody asks again, the hold ends by it.
 const firstLease = 30 * time.Second
 
-// once makes one attempt, which is over by then. Its error is errNotSent, errNotReady, a named error of
-// package driver, which is definite, or any other: then it counts in a.unknown.
+// once makes one attempt, which is over by then. Its error is errNotSent, errNotReady, a named
+// error of package driver, which is definite, or any other: then it counts in a.unknown.
 //
 // A reply that is lost, or an attempt that arrives late, leaves a hold with this hold ID.
 // The next attempt finds it, here or at another server; otherwise it ends by its TTL, or by
@@ -143,7 +143,7 @@ func (a *acquisition) once(by time.Time) (driver.Grant, error) {
 	s, q := a.x.s, a.q
 	ctx, cancel := context.WithDeadline(a.x.r.Context(), by)
 	defer cancel()
-	if !s.identity.settle(ctx) {
+	if !s.identity.ready() {
 		return driver.Grant{}, errNotReady
 	}
 	a.sent = time.Now()
@@ -155,6 +155,10 @@ func (a *acquisition) once(by time.Time) (driver.Grant, error) {
 	}
 	g, err := s.store.Acquire(ctx, q)
 	s.storeCall(a.x.r.Context(), "acquire", a.sent, err)
+	if err == nil && !s.identity.settle(ctx) {
+		a.unknown++
+		return driver.Grant{}, errNotReady
+	}
 	if err == nil && a.q.TTL == driver.Forever && g.Left != driver.Forever {
 		g.Left, err = a.makeEndless(ctx, g.Token)
 	}
@@ -219,6 +223,8 @@ func (a *acquisition) conclude(g driver.Grant, err error, waited time.Duration) 
 		x.draining(wire.KindUnknown)
 	case errors.Is(err, errDraining):
 		x.draining(wire.KindDraining)
+	case errors.Is(err, errNotReady):
+		x.refuseError("acquire", err)
 	case mayBeApplied && definite(err):
 		// The last attempt was not applied, but an earlier one may be.
 		x.refuse(wire.KindUnknown, "the store did not answer an earlier attempt, which may still be applied")

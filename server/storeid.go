@@ -76,22 +76,30 @@ func (i *identity) suspect(failed bool) {
 		return
 	}
 	i.doubt = true
+	i.lookNow()
+}
+
+func (i *identity) lookNow() {
 	select {
 	case i.doubted <- struct{}{}:
 	default:
 	}
 }
 
-// settle waits for a look at the ID if there is a doubt, for a second at most: it may be one of
-// many servers behind an address that does not answer, and others do. It reports whether locks
-// may be granted.
+// settle reports whether a grant may be told. If there is a doubt, a look decides that begins
+// after the grant, but who has the lock waits for a second at most: the hold of the ID may be
+// behind an address that does not answer, where others do.
 func (i *identity) settle(ctx context.Context) bool {
-	i.mu.Lock()
-	doubt, next := i.doubt, i.next
-	i.mu.Unlock()
-	if doubt {
-		ctx, cancel := context.WithTimeout(ctx, lookSoon)
-		defer cancel()
+	ctx, cancel := context.WithTimeout(ctx, lookSoon)
+	defer cancel()
+	for range 2 { // the first look may have begun before
+		i.mu.Lock()
+		doubt, next := i.doubt, i.next
+		i.mu.Unlock()
+		if !doubt {
+			break
+		}
+		i.lookNow()
 		select {
 		case <-next:
 		case <-ctx.Done():
@@ -210,25 +218,27 @@ func (s *Server) lookAtID() (answered bool) {
 	began := time.Now()
 	_, err := s.makeEndless(ctx, i.ref)
 	answered = health.FailureOf(err) == health.None
-	i.mu.Lock()
-	before := i.changed
-	if err == nil || errors.Is(err, driver.ErrLost) {
-		i.changed = err != nil
-	}
-	changed := i.changed
-	i.answered, i.looked, i.doubt = answered, time.Now(), !answered
-	close(i.next)
-	i.next = make(chan struct{})
-	i.mu.Unlock()
-	switch {
-	case changed && !before:
+	switch lost := errors.Is(err, driver.ErrLost); {
+	case lost && i.ready():
 		s.opts.Health.Replaced(s.opts.LongestTTL())
 		s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored or emptied, or the ID was released. "+
 			"No lock is granted until the server is started again", "store", i.ref.LockID)
-	case !changed && before:
+	case err == nil && !i.ready():
 		s.opts.Health.Prepared()
 		s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)
 	}
+	i.mu.Lock()
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		i.changed = err != nil
+	}
+	i.answered, i.looked, i.doubt = answered, time.Now(), !answered
+	select {
+	case <-i.doubted: // whoever waits for a look that begins later says so again
+	default:
+	}
+	close(i.next)
+	i.next = make(chan struct{})
+	i.mu.Unlock()
 	s.storeCall(s.scope.Life, "renew", began, err)
 	return answered
 }
