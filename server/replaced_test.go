@@ -24,7 +24,7 @@ import (
 type address struct {
 	mu    sync.Mutex
 	store driver.Store
-	err   error // of all calls, if it is not nil
+	err   error         // of all calls, if it is not nil
 	gate  chan struct{} // if it is not nil, renewals are answered once it is closed
 }
 

@@ -7,14 +7,17 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"sync"
 	"time"
 )
 
-// tlsPeriod is how often the files are read, if somebody connects.
+// tlsPeriod is how often the files are read.
 const tlsPeriod = time.Second
+
+var protocols = []string{"h2", "http/1.1"}
 
 // TLSFiles are the files of a listener, in PEM.
 type TLSFiles struct {
@@ -26,62 +29,155 @@ type TLSFiles struct {
 	Log *slog.Logger
 }
 
-// TLS returns the configuration for TLS 1.2 and later, HTTP/2 included. The files are read
-// again when they were changed; connections that are open stay as they are. Files that
-// cannot be used, or that do not fit each other, leave those before in use.
-func TLS(files TLSFiles) (*tls.Config, error) {
-	files.Log = cmp.Or(files.Log, slog.New(slog.DiscardHandler))
-	c := &certificates{files: files}
-	text, err := c.read()
-	if err != nil {
-		return nil, err
-	}
-	config, err := c.config(text)
-	if err != nil {
-		return nil, err
-	}
-	c.text, c.inUse, c.looked = text, config, time.Now()
-	outer := config.Clone()
-	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current(time.Now()), nil }
-	return outer, nil
-}
-
-type certificates struct {
+// TLS serves TLS 1.2 and later, HTTP/2 included, by files that it reads again when they change.
+// Files that cannot be used, or that do not fit each other, leave those before in use. All
+// methods may be called concurrently.
+type TLS struct {
 	files TLSFiles
+	done  chan struct{}
+	work  sync.WaitGroup
 
-	mu     sync.Mutex
-	text   [3][]byte
-	inUse  *tls.Config
-	looked time.Time
-	err    error // why the files as they are now are not used
+	mu    sync.Mutex
+	text  [3][]byte
+	inUse *tls.Config
+	err   error // why the files as they are now are not used
+	// known are the open connections whose client has shown a certificate.
+	known map[*tlsConn][]*x509.Certificate
 }
 
-// current returns the configuration by the files, which are read if that is some time ago.
-func (c *certificates) current(now time.Time) *tls.Config {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now.Sub(c.looked) < tlsPeriod {
-		return c.inUse
+// OpenTLS reads the files. The caller closes the TLS, after the server.
+func OpenTLS(files TLSFiles) (*TLS, error) {
+	files.Log = cmp.Or(files.Log, slog.New(slog.DiscardHandler))
+	t := &TLS{files: files, done: make(chan struct{}), known: map[*tlsConn][]*x509.Certificate{}}
+	text, err := t.read()
+	if err != nil {
+		return nil, err
 	}
-	c.looked = now
-	text, err := c.read()
-	if err == nil && !slices.EqualFunc(text[:], c.text[:], bytes.Equal) {
-		var config *tls.Config
-		if config, err = c.config(text); err == nil {
-			c.text, c.inUse = text, config
-			c.files.Log.Info("the TLS certificate has been read again", "file", c.files.Certificate)
+	if t.inUse, err = t.config(text); err != nil {
+		return nil, err
+	}
+	t.text = text
+	t.work.Go(t.follow)
+	return t, nil
+}
+
+// Close stops reading the files.
+func (t *TLS) Close() {
+	close(t.done)
+	t.work.Wait()
+}
+
+// Listener returns a listener whose connections are by TLS. One whose client has shown a
+// certificate ends, with all its requests, once the authorities no longer confirm that.
+func (t *TLS) Listener(l net.Listener) net.Listener {
+	outer := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: t.configFor}
+	return tls.NewListener(tlsListener{l, t}, outer)
+}
+
+type tlsListener struct {
+	net.Listener
+	tls *TLS
+}
+
+func (l tlsListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &tlsConn{c, l.tls}, nil
+}
+
+// tlsConn is what a connection is by that is by TLS.
+type tlsConn struct {
+	net.Conn
+	tls *TLS
+}
+
+func (c *tlsConn) Close() error {
+	c.tls.mu.Lock()
+	delete(c.tls.known, c)
+	c.tls.mu.Unlock()
+	return c.Conn.Close()
+}
+
+func (t *TLS) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.files.ClientCA == "" {
+		return t.inUse, nil
+	}
+	config := t.inUse.Clone()
+	config.VerifyConnection = func(s tls.ConnectionState) error { return t.admit(hello.Conn.(*tlsConn), s.PeerCertificates) }
+	return config, nil
+}
+
+// admit notes the certificate that a client has shown. The authorities may have changed since
+// its handshake began.
+func (t *TLS) admit(c *tlsConn, shown []*x509.Certificate) error {
+	if len(shown) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known[c] = shown
+	return t.confirm(shown)
+}
+
+// confirm returns nil if the authorities of now confirm what a client has shown.
+func (t *TLS) confirm(shown []*x509.Certificate) error {
+	between := x509.NewCertPool()
+	for _, cert := range shown[1:] {
+		between.AddCert(cert)
+	}
+	_, err := shown[0].Verify(x509.VerifyOptions{
+		Roots: t.inUse.ClientCAs, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err
+}
+
+// follow reads the files until Close.
+func (t *TLS) follow() {
+	ticker := time.NewTicker(tlsPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-t.done:
+			return
+		case <-ticker.C:
+		}
+		for _, c := range t.look() {
+			_ = c.Close()
 		}
 	}
-	if err != nil && (c.err == nil || c.err.Error() != err.Error()) {
-		c.files.Log.Error("the TLS certificate from before stays in use", "error", err)
+}
+
+// look reads the files, and returns the connections that are to end.
+func (t *TLS) look() (ended []*tlsConn) {
+	text, err := t.read()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil && !slices.EqualFunc(text[:], t.text[:], bytes.Equal) {
+		var config *tls.Config
+		if config, err = t.config(text); err == nil {
+			t.text, t.inUse = text, config
+			for c, shown := range t.known {
+				if t.confirm(shown) != nil {
+					ended = append(ended, c)
+				}
+			}
+			t.files.Log.Info("the TLS certificate has been read again", "file", t.files.Certificate, "connectionsEnded", len(ended))
+		}
 	}
-	c.err = err
-	return c.inUse
+	if err != nil && (t.err == nil || t.err.Error() != err.Error()) {
+		t.files.Log.Error("the TLS certificate from before stays in use", "error", err)
+	}
+	t.err = err
+	return ended
 }
 
 // read returns the texts of the certificate, its key and the authorities.
-func (c *certificates) read() (text [3][]byte, err error) {
-	for i, path := range []string{c.files.Certificate, c.files.Key, c.files.ClientCA} {
+func (t *TLS) read() (text [3][]byte, err error) {
+	for i, path := range []string{t.files.Certificate, t.files.Key, t.files.ClientCA} {
 		if i == 2 && path == "" {
 			break
 		}
@@ -92,20 +188,20 @@ func (c *certificates) read() (text [3][]byte, err error) {
 	return text, nil
 }
 
-func (c *certificates) config(text [3][]byte) (*tls.Config, error) {
+func (t *TLS) config(text [3][]byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(text[0], text[1])
 	if err != nil {
-		return nil, fmt.Errorf("TLS: certificate %s with key %s: %w", c.files.Certificate, c.files.Key, err)
+		return nil, fmt.Errorf("TLS: certificate %s with key %s: %w", t.files.Certificate, t.files.Key, err)
 	}
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2", "http/1.1"},
+		NextProtos:   protocols,
 	}
-	if c.files.ClientCA != "" {
+	if t.files.ClientCA != "" {
 		config.ClientCAs = x509.NewCertPool()
 		if !config.ClientCAs.AppendCertsFromPEM(text[2]) {
-			return nil, fmt.Errorf("TLS: client CA %s has no certificate in PEM", c.files.ClientCA)
+			return nil, fmt.Errorf("TLS: client CA %s has no certificate in PEM", t.files.ClientCA)
 		}
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 		// A session that is resumed has the certificate that was checked then, by the

@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -17,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,12 +103,13 @@ func tlsFiles(t *testing.T, ca, clientCA *authority) TLSFiles {
 }
 
 // startTLS serves a Front with TLS, and returns its address.
-func startTLS(t *testing.T, config *tls.Config, o *Options) string {
+func startTLS(t *testing.T, files TLSFiles, next http.Handler, o *Options) string {
 	t.Helper()
+	secure, err := OpenTLS(files)
+	check(t, err)
+	t.Cleanup(secure.Close)
 	l := listen(t)
-	s := Server(newFront(t, whoami, o), nil)
-	s.TLSConfig = config
-	run(t, s, func() error { return s.ServeTLS(l, "", "") })
+	serve(t, secure.Listener(l), newFront(t, next, o))
 	return l.Addr().String()
 }
 
@@ -126,10 +130,8 @@ func withTLS(t *testing.T, ca *authority, cert, key []byte) func(*http.Transport
 
 func TestTLS(t *testing.T) {
 	ca := newAuthority(t)
-	config, err := TLS(tlsFiles(t, ca, nil))
-	check(t, err)
 	auth, tokens := newAuth(t, "a")
-	addr := startTLS(t, config, &Options{Identify: auth.Identify})
+	addr := startTLS(t, tlsFiles(t, ca, nil), whoami, &Options{Identify: auth.Identify})
 	token := "Authorization: Bearer " + tokens["a"]
 	got := send(t, client(t, withTLS(t, ca, nil, nil)), "POST", "https://"+addr+wire.AcquirePath, "{}", token, "Content-Type: application/json")
 	if got.body != "caller a from 127.0.0.1" || got.proto != 2 {
@@ -155,10 +157,8 @@ func TestTLS(t *testing.T) {
 
 func TestClientCertificates(t *testing.T) {
 	ca, clientCA, strangers := newAuthority(t), newAuthority(t), newAuthority(t)
-	config, err := TLS(tlsFiles(t, ca, clientCA))
-	check(t, err)
 	auth, tokens := newAuth(t, "a=spiffe://example/a", "b=b.example.com", "c")
-	addr := startTLS(t, config, &Options{Identify: auth.Identify})
+	addr := startTLS(t, tlsFiles(t, ca, clientCA), whoami, &Options{Identify: auth.Identify})
 	for name, c := range map[string]struct {
 		by    *authority
 		until time.Duration
@@ -210,16 +210,13 @@ func TestTLSFilesChange(t *testing.T) {
 	files := tlsFiles(t, ca, clientCA)
 	var log bytes.Buffer
 	files.Log = slog.New(slog.NewTextHandler(&log, nil))
-	config, err := TLS(files)
+	c, err := OpenTLS(files)
 	check(t, err)
-	c := &certificates{files: files}
-	c.text, err = c.read()
-	check(t, err)
-	c.inUse = config
-	now := time.Now()
+	c.Close() // the test reads them itself
+	config := c.inUse
 	later := func() *tls.Config {
-		now = now.Add(tlsPeriod)
-		return c.current(now)
+		c.look()
+		return c.inUse
 	}
 	serial := func(config *tls.Config) string { return config.Certificates[0].Leaf.SerialNumber.String() }
 
@@ -235,9 +232,6 @@ func TestTLSFilesChange(t *testing.T) {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 	check(t, os.WriteFile(files.Key, key, 0o600))
-	if got := c.current(now.Add(tlsPeriod - 1)); got != config {
-		t.Error("the files are read too often")
-	}
 	second := later()
 	if second == config || c.err != nil || serial(second) == serial(config) {
 		t.Errorf("the new certificate is not in use: %v", c.err)
@@ -271,9 +265,7 @@ func TestTLSFilesChange(t *testing.T) {
 func TestTLSFilesChangeInUse(t *testing.T) {
 	ca := newAuthority(t)
 	files := tlsFiles(t, ca, nil)
-	config, err := TLS(files)
-	check(t, err)
-	addr := startTLS(t, config, nil)
+	addr := startTLS(t, files, whoami, nil)
 	serial := func() string {
 		d := tls.Dialer{Config: &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12}}
 		c, err := d.DialContext(t.Context(), "tcp", addr)
@@ -288,6 +280,120 @@ func TestTLSFilesChangeInUse(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the first certificate is still in use after a minute")
 		}
+	}
+}
+
+// An authority that is withdrawn is no longer in force on connections that are open, whatever
+// goes on there. Those of others stay.
+func TestAuthorityIsWithdrawn(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		t.Run(fmt.Sprint("HTTP/", version), func(t *testing.T) {
+			ca, withdrawn, kept := newAuthority(t), newAuthority(t), newAuthority(t)
+			files := tlsFiles(t, ca, withdrawn)
+			check(t, os.WriteFile(files.ClientCA, append(withdrawn.pem(), kept.pem()...), 0o600))
+			auth, _ := newAuth(t, "a=spiffe://example/a", "b=spiffe://example/b")
+			begun, ended := make(chan string), make(chan string, 2)
+			addr := startTLS(t, files, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if c, err := CallerOf(r); err == nil && r.URL.Path == "/wait" {
+					begun <- c.Name()
+					<-r.Context().Done()
+					ended <- c.Name()
+				}
+				whoami.ServeHTTP(w, r)
+			}), &Options{Identify: auth.Identify})
+			get := func(c *http.Client, path string) (string, error) {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+path, nil)
+				check(t, err)
+				got, err := c.Do(r)
+				if err != nil {
+					return "", err
+				}
+				a := readAnswer(t, got)
+				if a.proto != version {
+					t.Errorf("HTTP/%d", a.proto)
+				}
+				return a.body, nil
+			}
+			var connections atomic.Int64 // of b
+			as := func(name string, by *authority) *http.Client {
+				cert, key := by.issue(t, time.Hour, "spiffe://example/"+name)
+				c := client(t, func(tr *http.Transport) {
+					withTLS(t, ca, cert, key)(tr)
+					tr.Protocols = new(http.Protocols)
+					tr.Protocols.SetHTTP1(version == 1)
+					tr.Protocols.SetHTTP2(version == 2)
+					tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						if name == "b" {
+							connections.Add(1)
+						}
+						return new(net.Dialer).DialContext(ctx, network, addr)
+					}
+				})
+				if got, err := get(c, "/"); got != "caller "+name+" from 127.0.0.1" {
+					t.Fatal(got, err)
+				}
+				return c
+			}
+			idle, waiting, other, otherWaits := as("a", withdrawn), as("a", withdrawn), as("b", kept), as("b", kept)
+			lost := make(chan error, 1)
+			go func() {
+				_, err := get(waiting, "/wait")
+				lost <- err
+			}()
+			<-begun
+			go func() { _, _ = get(otherWaits, "/wait") }()
+			<-begun
+			check(t, os.WriteFile(files.ClientCA, kept.pem(), 0o600))
+			if err := <-lost; err == nil {
+				t.Error("the wait was answered")
+			}
+			if name := <-ended; name != "a" {
+				t.Errorf("the wait of %s has ended", name)
+			}
+			for _, c := range []*http.Client{idle, waiting} {
+				if got, err := get(c, "/"); err == nil {
+					t.Errorf("it is still in force: %s", got)
+				}
+			}
+			if got, err := get(other, "/"); got != "caller b from 127.0.0.1" || connections.Load() != 2 {
+				t.Errorf("%s %v, over the connection %d", got, err, connections.Load())
+			}
+			if len(ended) > 0 {
+				t.Error("the wait of b has ended")
+			}
+		})
+	}
+}
+
+// An authority that is withdrawn during a handshake is not in force after it. What is closed is
+// forgotten.
+func TestAuthorityIsWithdrawnDuringHandshake(t *testing.T) {
+	ca, withdrawn, kept := newAuthority(t), newAuthority(t), newAuthority(t)
+	files := tlsFiles(t, ca, withdrawn)
+	secure, err := OpenTLS(files)
+	check(t, err)
+	secure.Close() // the test reads them itself
+	pipe, _ := net.Pipe()
+	c := &tlsConn{pipe, secure}
+	config, err := secure.configFor(&tls.ClientHelloInfo{Conn: c})
+	check(t, err)
+	text, _ := withdrawn.issue(t, time.Hour, "a")
+	block, _ := pem.Decode(text)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	check(t, err)
+	state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+	check(t, config.VerifyConnection(state))
+	check(t, os.WriteFile(files.ClientCA, kept.pem(), 0o600))
+	if ended := secure.look(); len(ended) != 1 || ended[0] != c {
+		t.Errorf("%d connections end", len(ended))
+	}
+	if config.VerifyConnection(state) == nil {
+		t.Error("the handshake succeeds")
+	}
+	check(t, config.VerifyConnection(tls.ConnectionState{}))
+	check(t, c.Close())
+	if len(secure.known) != 0 {
+		t.Error("a connection that is closed is remembered")
 	}
 }
 
@@ -306,8 +412,9 @@ func TestTLSRefused(t *testing.T) {
 	} {
 		files := tlsFiles(t, ca, other)
 		check(t, spoil(&files))
-		_, err := TLS(files)
+		secure, err := OpenTLS(files)
 		if err == nil {
+			secure.Close()
 			t.Errorf("%s is accepted", name)
 		} else if strings.Contains(err.Error(), "PRIVATE KEY") {
 			t.Errorf("the error has the key: %v", err)

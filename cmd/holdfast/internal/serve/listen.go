@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
@@ -23,7 +22,7 @@ type listener struct {
 }
 
 // listen opens the listeners: from systemd and from the flags.
-func (c *Config) listen(ctx context.Context, secure *tls.Config) (all []listener, err error) {
+func (c *Config) listen(ctx context.Context, secure *front.TLS) (all []listener, err error) {
 	opened, err := activation.Listeners()
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "the sockets of systemd cannot be used: %v", err)
@@ -67,7 +66,7 @@ func (c *Config) listen(ctx context.Context, secure *tls.Config) (all []listener
 // listener returns the listener, with TLS if it needs that. What is checked is the address that
 // it is bound to: a name may stand for another one than it seems to, as localhost does where a
 // file or a server of names says so.
-func (c *Config) listener(l net.Listener, named string, secure *tls.Config) (listener, error) {
+func (c *Config) listener(l net.Listener, named string, secure *front.TLS) (listener, error) {
 	if l == nil {
 		return listener{}, exit.Errorf(exit.Failed, "one of the sockets of systemd is no listener: it needs ListenStream=")
 	}
@@ -84,7 +83,7 @@ func (c *Config) listener(l net.Listener, named string, secure *tls.Config) (lis
 			return listener{}, err
 		}
 		if secure != nil {
-			return listener{tls.NewListener(l, secure), "https://" + at.String(), c.who(at)}, nil
+			return listener{secure.Listener(l), "https://" + at.String(), c.who(at)}, nil
 		}
 		return listener{l, "http://" + at.String(), c.who(at)}, nil
 	}

@@ -3,7 +3,6 @@ package serve
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -67,6 +66,7 @@ type running struct {
 	health   *health.Log
 	pages    *dashboard.Dashboard
 	front    *front.Front
+	tls      *front.TLS // or nil
 	auth     *access.File
 	audit    *audit.Log
 	history  *history.Log
@@ -82,11 +82,10 @@ func (r *running) start(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	var secure *tls.Config
 	if r.Certificate != "" {
 		var err error
 		files := front.TLSFiles{Certificate: r.Certificate, Key: r.Key, ClientCA: r.Clients, Log: r.log}
-		if secure, err = front.TLS(files); err != nil {
+		if r.tls, err = front.OpenTLS(files); err != nil {
 			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
 		}
 	}
@@ -104,7 +103,7 @@ func (r *running) start(ctx context.Context) error {
 	if r.front, err = front.Handler(r, opts); err != nil {
 		return exit.Usagef("--host: %v", err)
 	}
-	listeners, err := r.listen(ctx, secure)
+	listeners, err := r.listen(ctx, r.tls)
 	if err != nil {
 		return err
 	}
@@ -351,6 +350,9 @@ func (r *running) close() {
 		if err := r.audit.Close(); err != nil {
 			output.Say("%s", output.Reason(err))
 		}
+	}
+	if r.tls != nil {
+		r.tls.Close()
 	}
 	if r.auth != nil {
 		r.auth.Close()
