@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/cleanup"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // acquisition is an acquire under way. Every attempt of it has the same hold ID, here and
@@ -266,7 +267,7 @@ func (a *acquisition) concludeGrant(g driver.Grant) {
 	if h := x.s.opts.History; h != nil {
 		h.Granted(driver.Status{
 			Resource: a.q.Resource, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details,
-		}, x.caller.Name())
+		}, front.Sender(x.caller, front.AddressOf(x.r)))
 	}
 	x.s.live.note(x.account, a.ref(), g.Token, a.sent, g.Left, a.q.TTL)
 	_ = x.audit(Event{Action: "acquire", Outcome: "granted", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID), Token: g.Token})

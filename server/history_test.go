@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -226,4 +227,41 @@ func TestHistoryRights(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Callers without a name have shares by where they come from, as budgets are.
+func TestHistoryShares(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history.db")
+	synctest.Test(t, func(t *testing.T) {
+		log, err := historyfile.Open(t.Context(), file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		s, err := server.New(memlock.New(nil), &server.Options{History: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		synctest.Wait()
+		shares := make(map[string]bool)
+		for i, from := range []string{"192.0.2.1:1000", "192.0.2.2:1000", "192.0.2.1:2000"} {
+			body := strings.NewReader(fmt.Sprintf(`{"resource": "r%d"}`, i))
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, wire.AcquirePath, body)
+			r.RemoteAddr = from
+			r.Header.Set("Content-Type", wire.JSON)
+			w := httptest.NewRecorder()
+			if s.ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Fatal(w.Body)
+			}
+		}
+		synctest.Wait()
+		holds, err := log.Holds(t.Context(), history.Query{})
+		for _, h := range holds {
+			shares[h.Share] = true
+		}
+		if err != nil || len(holds) != 3 || len(shares) != 2 || shares[""] {
+			t.Errorf("%v, %v", shares, err)
+		}
+	})
 }

@@ -44,7 +44,7 @@ func (p *fakeHistory) Load(context.Context) (history.Saved, error) {
 	return history.Saved{Bounds: history.Bounds{Since: p.since}}, nil
 }
 
-func (p *fakeHistory) Write(context.Context, history.Batch) (history.Bounds, error) {
+func (p *fakeHistory) Write(context.Context, []history.Hold, *history.Looks) (history.Bounds, error) {
 	return history.Bounds{Since: p.since}, nil
 }
 
@@ -55,7 +55,7 @@ func (p *fakeHistory) Holds(_ context.Context, q history.Query) (holds []history
 	defer p.mu.Unlock()
 	for _, h := range slices.Backward(p.holds) {
 		if len(holds) < q.Limit && (q.Resource == "" || h.Resource == q.Resource) && (q.Before == 0 || h.Number < q.Before) &&
-			(h.How == "" || !h.Ended.By.Before(q.Since)) && (!q.Losses || h.How.Loss()) {
+			(h.How == "" || !h.Ended.By.Before(q.Since)) && (!q.Losses || h.How == history.Forced || h.How == history.Lost) {
 			holds = append(holds, h)
 		}
 	}

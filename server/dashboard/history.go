@@ -158,7 +158,7 @@ func howText(h history.Hold) node {
 		"": "held still", history.Released: "released", history.Forced: "released by force", history.Lost: "ended without a release",
 		history.Unknown: "released, perhaps by force, or its time was over: nobody saw which",
 	}[h.How]
-	if h.How.Loss() {
+	if h.How == history.Forced || h.How == history.Lost {
 		as = "hurts"
 	}
 	return group(only(h.How != "", says("% ", html.Span(class("badge "+as), text(string(h.How))))), only(is != string(h.How), text(is)),

@@ -26,7 +26,7 @@ type kept struct {
 }
 
 func (k *kept) Load(context.Context) (history.Saved, error) { return k.saved, nil }
-func (k *kept) Write(context.Context, history.Batch) (history.Bounds, error) {
+func (k *kept) Write(context.Context, []history.Hold, *history.Looks) (history.Bounds, error) {
 	return k.saved.Bounds, nil
 }
 func (k *kept) Close() error { return nil }
@@ -38,7 +38,7 @@ func (k *kept) Holds(ctx context.Context, q history.Query) (holds []history.Hold
 	}
 	for _, h := range slices.Backward(k.holds) {
 		if len(holds) < q.Limit && (q.Resource == "" || h.Resource == q.Resource) && (q.Before == 0 || h.Number < q.Before) &&
-			(h.How == "" || !h.Ended.By.Before(q.Since)) && (!q.Losses || h.How.Loss()) {
+			(h.How == "" || !h.Ended.By.Before(q.Since)) && (!q.Losses || h.How == history.Forced || h.How == history.Lost) {
 			holds = append(holds, h)
 		}
 	}
@@ -84,10 +84,10 @@ func TestGaps(t *testing.T) {
 	var log *history.Log
 	with(t, func() dashboard.Options {
 		now := time.Now()
-		k := &kept{saved: history.Saved{Bounds: history.Bounds{Since: now.Add(-72 * time.Hour), Removed: now.Add(-time.Hour)}, Gaps: []history.Gap{
+		k := &kept{saved: history.Saved{Bounds: history.Bounds{Since: now.Add(-72 * time.Hour), Removed: now.Add(-time.Hour)}, Looks: history.Looks{Gaps: []history.Gap{
 			{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour)},
 			{From: now.Add(-100 * time.Hour), To: now.Add(-90 * time.Hour)},
-		}}}
+		}}}}
 		var err error
 		if log, err = history.New(context.Background(), k, nil); err != nil {
 			t.Fatal(err)

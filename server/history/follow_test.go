@@ -50,7 +50,7 @@ func TestHoldOfOthers(t *testing.T) {
 		h := w.hold("backup", time.Hour)
 		w.pass(10 * time.Second)
 		w.renew(h, time.Hour)
-		if is := w.want("backup", "")[0]; !is.Began.After.Equal(is.Began.By) || !same(is.Began, exactly(began)) || is.Comment != "for a test" || is.Caller != "" {
+		if is := w.want("backup", "")[0]; !is.Began.After.Equal(is.Began.By) || !same(is.Began, exactly(began)) || is.Comment != "for a test" || is.Share != "" {
 			t.Errorf("began %v: %+v", began, is)
 		}
 		w.pass(10 * time.Second)

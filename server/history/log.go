@@ -6,21 +6,18 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	// queued is how many changes may wait to be written: some seconds of a busy server. A look
-	// waits while half of it is full.
+	// queued is how many notes may wait: some seconds of a busy server.
 	queued = 8192
-	// batched is how many changes are written at once.
+	// batched is how many holds are written at once.
 	batched = 1000
 	// retryAfter is the pause after a failure of the storage.
 	retryAfter = time.Second
-	// readPatience is how long a read may take.
-	readPatience = 5 * time.Second
 	// slow is how long a call of the storage takes until it counts as one that hangs.
 	slow = 5 * time.Second
 	// tidyEvery is the longest time between two calls of Write. A gap may begin that much too
@@ -30,6 +27,9 @@ const (
 	// notice that.
 	closing, closingMore = 2 * time.Second, 500 * time.Millisecond
 )
+
+// ErrSlow says that the storage does not answer.
+var ErrSlow = errors.New("holdfast history: its storage does not answer")
 
 // Options change what New makes. The zero value of each is its default.
 type Options struct {
@@ -41,30 +41,35 @@ type Options struct {
 }
 
 // Log keeps a history. All methods may be called concurrently.
+//
+// Calls and looks put notes into a queue, and never wait for a lock or the storage. One goroutine
+// takes the notes out, changes what is known, and writes what has changed to the storage.
 type Log struct {
 	storage Storage
 	log     *slog.Logger
 
-	life context.Context // of what reads and writes
-	stop context.CancelFunc
-	// watching ends with Close, at once, and is the context of what looks.
-	watching context.Context
+	life     context.Context // of what is written
+	stop     context.CancelFunc
+	watching context.Context // ends with Close, at once
 	unwatch  context.CancelFunc
 	written  chan struct{} // closed when the goroutine that writes has ended
-	wake     chan struct{} // there is something to write
-	room     chan struct{} // something was written
 	looking  sync.WaitGroup
 	opened   time.Time
 
-	mu      sync.Mutex
-	queue   []Hold
-	known   map[key]*known
-	forgot  time.Time // when some were forgotten that had ended
-	number  int64     // the last
-	looks   looks
-	state   State
-	lossy   bool      // changes were dropped since the storage was last written
-	writing time.Time // when the call of the storage that is under way began
+	notes   chan func() // called with mu held
+	dropped atomic.Uint64
+	lossy   atomic.Bool // some were dropped since the storage was last written
+
+	mu     sync.Mutex // of the goroutine that writes, for what State shows
+	dirty  []*known   // to be written, in this order
+	number int64      // the last
+	known  map[key]*known
+	forgot time.Time // when some were forgotten that had ended
+	looks  Looks
+	// usual is the time between two looks. It grows slowly: one look that hangs is a gap, also
+	// because the store rests for long then. A store that is always slow is looked at rarely.
+	usual time.Duration
+	state State
 }
 
 // New returns a Log with that storage, which it closes, also if there is an error. ctx bounds
@@ -80,11 +85,8 @@ func New(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{
-		storage: storage, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		written: make(chan struct{}),
-		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1),
-		opened: time.Now(), known: make(map[key]*known, len(saved.Open)), number: saved.Last,
-		looks: looks{whole: saved.Looked, gaps: saved.Gaps},
+		storage: storage, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), written: make(chan struct{}), notes: make(chan func(), queued),
+		opened: time.Now(), known: make(map[key]*known, len(saved.Open)), number: saved.Last, looks: saved.Looks,
 		state: State{Name: o.Name, Bounds: saved.Bounds},
 	}
 	if l.state.Name == "" {
@@ -92,14 +94,14 @@ func New(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
 	}
 	for _, h := range saved.Open[:min(len(saved.Open), mostKnown)] {
 		is := &known{Hold: h, alive: h.Began.After}
-		if saved.Looked.After(is.alive) && saved.Looked.Before(l.opened) {
-			is.alive = saved.Looked
+		if last := saved.Looks.Last; last.After(is.alive) && last.Before(l.opened) {
+			is.alive = last
 		}
 		l.known[key{h.Resource, h.Hash}] = is
 	}
 	l.life, l.stop = context.WithCancel(context.Background())
 	l.watching, l.unwatch = context.WithCancel(l.life)
-	go l.write()
+	go l.run()
 	return l, nil
 }
 
@@ -108,13 +110,11 @@ func (l *Log) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state
-	if !l.writing.IsZero() && time.Since(l.writing) >= slow && s.Err == nil {
-		s.Err, s.Failing = ErrSlow, l.writing
-	}
+	s.Dropped = l.dropped.Load()
 	if g, is := l.gap(time.Now()); is && s.Looks {
 		s.Gaps = append(s.Gaps, Gap{From: g.From})
 	}
-	for _, g := range l.looks.gaps {
+	for _, g := range l.looks.Gaps {
 		if g.To.After(s.Since) {
 			s.Gaps = append(s.Gaps, g)
 		}
@@ -127,22 +127,21 @@ func (l *Log) State() State {
 // once it answers. The Looker of Follow has to be closed later, or not at all.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	if l.closed() {
-		l.mu.Unlock()
+	again := l.watching.Err() != nil
+	l.unwatch()
+	l.mu.Unlock()
+	if again {
 		<-l.written
 		return nil
 	}
-	l.unwatch()
-	l.mu.Unlock()
 	l.looking.Wait()
 	closed := make(chan error, 1)
 	go func() { // to close it while it hangs would hang as well
 		<-l.written
 		closed <- l.storage.Close()
 	}()
+	defer time.AfterFunc(closing, l.stop).Stop()
 	var err error
-	patience := time.AfterFunc(closing, l.stop)
-	defer patience.Stop()
 	select {
 	case err = <-closed:
 	case <-time.After(closing + closingMore):
@@ -151,121 +150,113 @@ func (l *Log) Close() error {
 	l.stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop(len(l.queue))
+	l.dropped.Add(uint64(len(l.notes) + len(l.dirty)))
 	return cmp.Or(l.state.Err, err)
 }
 
-// closed reports whether Close was called.
-func (l *Log) closed() bool { return l.watching.Err() != nil }
-
-// push puts the hold into the queue. It reports false if that is full. l.mu is held.
-func (l *Log) push(h Hold) bool {
-	if l.closed() || len(l.queue) == queued {
-		l.drop(1)
-		return false
+// note puts a note into the queue, which are so many beginnings and ends.
+func (l *Log) note(changes uint64, note func()) {
+	if l.watching.Err() == nil {
+		select {
+		case l.notes <- note:
+			return
+		default:
+		}
 	}
-	l.queue = append(l.queue, h)
-	notify(l.wake)
-	return true
+	l.drop(changes)
 }
 
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// drop counts changes that are not kept, and logs the first. l.mu is held.
-func (l *Log) drop(n int) {
-	l.state.Dropped += uint64(n)
-	if n > 0 && !l.lossy && !l.closed() {
-		l.lossy = true
+// drop counts changes that are not kept, and logs the first.
+func (l *Log) drop(changes uint64) {
+	l.dropped.Add(changes)
+	if changes > 0 && !l.lossy.Swap(true) {
 		go l.log.Error("holdfast history: changes are dropped, because the storage does not keep up or does not answer; locks go on")
 	}
 }
 
-// write writes until the Log is closed and nothing is left, or nobody waits for it.
-func (l *Log) write() {
+// run takes notes and writes, until the Log is closed and nothing is left, or nobody waits for it.
+func (l *Log) run() {
 	defer close(l.written)
-	tidy := time.NewTicker(tidyEvery)
-	defer tidy.Stop()
-	for due, last := false, false; ; {
-		b := l.next()
-		switch {
-		case !due && len(b.Holds) == 0 && last:
+	pause := tidyEvery // from the last time that something was written until the next time, at most
+	due := time.NewTimer(pause)
+	defer due.Stop()
+	for closed := l.watching.Done(); ; {
+		select {
+		case note := <-l.notes:
+			l.mu.Lock()
+			note()
+			l.mu.Unlock()
+			if n := len(l.dirty); n == 0 || pause == retryAfter || n < batched && len(l.notes) > 0 {
+				continue
+			}
+		case <-due.C:
+		case <-closed:
+			closed = nil
+		case <-l.life.Done():
 			return
-		case !due && len(b.Holds) == 0:
-			select {
-			case <-l.wake:
-			case <-tidy.C:
-				due = true
-			case <-l.watching.Done():
-				due, last = true, true
-			}
-			continue
 		}
-		if due = !l.keep(b); due { // again, after a rest
-			select {
-			case <-time.After(retryAfter):
-			case <-l.life.Done():
-				return
-			}
+		pause = l.write()
+		if closed == nil && pause == tidyEvery && len(l.notes) == 0 {
+			return
 		}
+		due.Reset(pause)
 	}
 }
 
-// next returns what is to be written. The oldest holds of the queue stay there until they are.
-func (l *Log) next() Batch {
+// write writes the holds that have changed, or some of them, and how far they go. It returns the
+// pause until the next time.
+func (l *Log) write() (pause time.Duration) {
+	holds := make([]Hold, min(len(l.dirty), batched)) // this goroutine alone changes them
+	for i := range holds {
+		holds[i] = l.dirty[i].Hold
+	}
+	var looks *Looks
+	if len(holds) == len(l.dirty) {
+		looks = &l.looks
+	}
+	began, hangs := time.Now(), true
+	timer := time.AfterFunc(slow, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if hangs {
+			l.failed(began, ErrSlow)
+		}
+	})
+	bounds, err := l.storage.Write(l.life, holds, looks)
+	timer.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(l.queue), batched)
-	b := Batch{Holds: slices.Clone(l.queue[:n]), Gaps: l.looks.gaps}
-	if n == len(l.queue) {
-		b.Looked = l.looks.whole
+	hangs = false
+	if err != nil {
+		if l.life.Err() != nil { // Close waits no longer, and has ended the call by that
+			err = cmp.Or(l.state.Err, ErrSlow)
+		}
+		l.failed(began, err)
+		return retryAfter
 	}
-	return b
+	if l.state.Err != nil {
+		go l.log.Info("holdfast history: the storage is written again", "dropped", l.dropped.Load()) // it may hang as well
+	}
+	for _, h := range l.dirty[:len(holds)] {
+		h.dirty = false
+	}
+	l.dirty = l.dirty[len(holds):]
+	l.state.Noted += uint64(len(holds))
+	l.state.Err, l.state.Failing, l.state.Bounds = nil, time.Time{}, bounds
+	l.lossy.Store(false)
+	if len(l.dirty) > 0 {
+		return 0
+	}
+	return tidyEvery
 }
 
-// keep writes a batch. It reports whether that was so.
-func (l *Log) keep(b Batch) bool {
-	began := time.Now()
-	l.mu.Lock()
-	l.writing = began
-	l.mu.Unlock()
-	tell := func(err error) {
-		l.log.Error("holdfast history: the storage cannot be written, trying again; locks go on", "error", err)
-	}
-	hangs := time.AfterFunc(slow, func() { tell(ErrSlow) })
-	bounds, err := l.storage.Write(l.life, b)
-	hangs.Stop()
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil && l.life.Err() != nil { // Close waits no longer, and has ended the call by that
-		err = cmp.Or(l.state.Err, ErrSlow)
-	}
-	failed := l.state.Err != nil || time.Since(began) >= slow
-	l.writing = time.Time{}
-	switch {
-	case err == nil:
-		l.queue = l.queue[len(b.Holds):]
-		l.state.Noted += uint64(len(b.Holds))
-		l.state.Err, l.state.Failing, l.state.Bounds, l.lossy = nil, time.Time{}, bounds, false
-		notify(l.room)
-		if failed {
-			go l.log.Info("holdfast history: the storage is written again", "dropped", l.state.Dropped) // it may hang as well
-		}
-	case l.state.Err == nil:
+// failed notes that the storage could not be written, by a call that began then. l.mu is held.
+func (l *Log) failed(began time.Time, err error) {
+	if l.state.Err == nil {
 		l.state.Failing = began
-		if !failed {
-			go tell(err)
-		}
-		fallthrough
-	default:
-		l.state.Err = err
+		go l.log.Error("holdfast history: the storage cannot be written, trying again; locks go on", "error", err)
 	}
-	return err == nil
+	l.state.Err = err
 }
 
 // Holds returns those that the query chooses, the newest first.
@@ -273,24 +264,19 @@ func (l *Log) Holds(ctx context.Context, q Query) ([]Hold, error) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, ErrSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, slow, ErrSlow)
 	defer cancel()
-	type result struct {
-		holds []Hold
-		err   error
-	}
-	done := make(chan result, 1)
+	done := make(chan struct{})
+	var holds []Hold
+	var err error
 	go func() { // a disk may hang
-		holds, err := l.storage.Holds(ctx, q)
-		done <- result{holds, err}
+		defer close(done)
+		holds, err = l.storage.Holds(ctx, q)
 	}()
 	select {
-	case r := <-done:
-		return r.holds, r.err
+	case <-done:
+		return holds, err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
-
-// ErrSlow says that the storage does not answer.
-var ErrSlow = errors.New("holdfast history: its storage does not answer")

@@ -79,7 +79,7 @@ func (m *Meters) ShowHistory(state func() history.State) {
 	m.also = append(m.also, func(page *bytes.Buffer) {
 		s := state()
 		now(page, counter, "holdfast_server_history_events_total",
-			"Beginnings and ends of holds that were written to the history.", float64(s.Noted))
+			"Beginnings and ends of holds that were written to the history, those of one hold together if it was short.", float64(s.Noted))
 		now(page, counter, "holdfast_server_history_dropped_total",
 			"Beginnings and ends of holds that are missing in the history, because it could not be written, or not fast enough.", float64(s.Dropped))
 		now(page, gauge, "holdfast_server_history_ok",
