@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,9 @@ func serve[Q any](s *testServer, w http.ResponseWriter, r *http.Request, do func
 	if r.Header.Get("Content-Type") != wire.JSON {
 		err = fmt.Errorf("%w: content type %q", driver.ErrInvalid, r.Header.Get("Content-Type"))
 	} else {
-		err = wire.Decode(body, &q)
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		err = d.Decode(&q)
 	}
 	if err != nil {
 		s.t.Errorf("%s: %v", r.URL.Path, err)

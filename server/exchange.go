@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
+	"github.com/holdfast-go/holdfast/server/internal/strictjson"
 )
 
 // exchange is a request and its answer.
@@ -213,9 +214,9 @@ func (x *exchange) read(v any, most int64) bool {
 		return false
 	}
 	x.unread, x.size = 0, len(body)
-	if err := wire.Decode(body, v); err != nil {
+	if err := strictjson.Decode(body, v); err != nil {
 		kind := wire.KindInvalid
-		if errors.Is(err, wire.ErrTooMany) {
+		if errors.Is(err, strictjson.ErrTooMany) {
 			kind = wire.KindTooLarge
 		}
 		x.refuse(kind, detail(err))

@@ -1,11 +1,11 @@
 // Package wire is version 1 of the HTTP API of `holdfast serve` in Go types: the JSON of
-// requests and answers, and how strictly they are read. The server and package httplock
-// share it. It sends nothing and decides nothing.
+// requests and answers. The server and package httplock share it. It sends nothing and
+// decides nothing.
 //
 // Names are the same as in the command's --json output. A duration is an integer of
 // milliseconds, see Millis; a token is a number below 2^53. Members may be added to
 // answers but never change: readers of answers ignore unknown members. Requests are read
-// strictly, see Decode: with a typo in "limit", a semaphore would have no limit.
+// strictly: with a typo in "limit", a semaphore would have no limit.
 //
 // # Definite answers
 //

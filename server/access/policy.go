@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/internal/strictjson"
 )
 
 // DefaultMaxTTL is the longest TTL that a rule gives which says nothing of it.
 const DefaultMaxTTL = 24 * time.Hour
 
-// The auth file as it is written. wire.Decode reads it as strictly as a request.
+// The auth file as it is written. Package strictjson reads it as strictly as a request.
 type (
 	fileEntry struct {
 		Callers    []callerEntry `json:"callers"`
@@ -72,7 +72,7 @@ var verbs = map[string]Verb{"lock": Lock, "look": Look, "force": Force}
 // parsePolicy reads an auth file.
 func parsePolicy(text []byte) (*policy, error) {
 	var file fileEntry
-	if err := wire.Decode(text, &file); err != nil {
+	if err := strictjson.Decode(text, &file); err != nil {
 		return nil, err
 	}
 	if file.Callers == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
 	"github.com/holdfast-go/holdfast/server/health"
+	"github.com/holdfast-go/holdfast/server/internal/strictjson"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -170,7 +171,7 @@ func (v *visit) read(body any) bool {
 	var b bytes.Buffer
 	_, err := b.ReadFrom(http.MaxBytesReader(v.w, v.r.Body, maxBody))
 	if err == nil {
-		err = wire.Decode(b.Bytes(), body)
+		err = strictjson.Decode(b.Bytes(), body)
 	}
 	if err != nil {
 		v.fail(http.StatusBadRequest, "The page sent something else than the server expects. Load it again.")

@@ -1,4 +1,4 @@
-package wire_test
+package strictjson_test
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/internal/strictjson"
 )
 
 func TestDecode(t *testing.T) {
@@ -47,26 +48,26 @@ func TestDecode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r wire.AcquireRequest
-			err := wire.Decode([]byte(c.body), &r)
+			err := strictjson.Decode([]byte(c.body), &r)
 			if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("error %v, want ErrInvalid with %q", err, c.wrong)
 			}
 		})
 	}
-	err := wire.Decode([]byte(`{"holds":[{"resource":"r","token":1.5}]}`), new(wire.RenewRequest))
+	err := strictjson.Decode([]byte(`{"holds":[{"resource":"r","token":1.5}]}`), new(wire.RenewRequest))
 	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), `: member "token" cannot be a number 1.5: `) {
 		t.Errorf("a member that a Go struct embeds: error %v", err)
 	}
-	err = wire.Decode([]byte(`{"resource":"r","holdId":"0123456789abcdef01234567"}`), new(wire.RenewRequest))
+	err = strictjson.Decode([]byte(`{"resource":"r","holdId":"0123456789abcdef01234567"}`), new(wire.RenewRequest))
 	if err == nil || !strings.Contains(err.Error(), `"resource" is not a member of the body (byte 1); it has: holds`) {
 		t.Errorf("a hold that is not in holds: error %v", err)
 	}
-	err = wire.Decode([]byte(`{"holds":[{},{"ttl":1}]}`), new(wire.RenewRequest))
+	err = strictjson.Decode([]byte(`{"holds":[{},{"ttl":1}]}`), new(wire.RenewRequest))
 	if err == nil || !strings.Contains(err.Error(), `"ttl" is not a member of item 2 of member "holds"`) {
 		t.Errorf("a typo in an item: error %v", err)
 	}
 	deep := strings.Repeat("[", 1_000_000)
-	if err := wire.Decode([]byte(`{"holds":`+deep), new(wire.RenewRequest)); !errors.Is(err, driver.ErrInvalid) {
+	if err := strictjson.Decode([]byte(`{"holds":`+deep), new(wire.RenewRequest)); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a million arrays: error %v", err)
 	}
 }
@@ -80,7 +81,7 @@ func TestDecodeWholeNumbers(t *testing.T) {
 	} {
 		body := `{"holds":[{"resource":"126.0","token":` + text + `},{"ttlMs":` + text + `}]}`
 		var r wire.RenewRequest
-		if err := wire.Decode([]byte(body), &r); err != nil {
+		if err := strictjson.Decode([]byte(body), &r); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
@@ -97,7 +98,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := wire.Decode(body, new(wire.RenewRequest)); err != nil {
+				if err := strictjson.Decode(body, new(wire.RenewRequest)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -109,17 +110,17 @@ func BenchmarkDecode(b *testing.B) {
 func TestTooManyItems(t *testing.T) {
 	body := func(n int) []byte { return []byte(`{"holds":[` + strings.Repeat(`{},`, n-1) + `{}]}`) }
 	for _, v := range []any{new(wire.RenewRequest), new(wire.ReleaseRequest)} {
-		if err := wire.Decode(body(wire.MaxBatch), v); err != nil {
+		if err := strictjson.Decode(body(wire.MaxBatch), v); err != nil {
 			t.Errorf("%T: %v", v, err)
 		}
-		if err := wire.Decode(body(wire.MaxBatch+1), v); !errors.Is(err, wire.ErrTooMany) || !errors.Is(err, driver.ErrInvalid) {
+		if err := strictjson.Decode(body(wire.MaxBatch+1), v); !errors.Is(err, strictjson.ErrTooMany) || !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%T: error %v", v, err)
 		}
 	}
 	huge := append([]byte(`{"holds":[`), bytes.Repeat([]byte(`{},`), 5_000_000)...)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := wire.Decode(huge, new(wire.RenewRequest)); !errors.Is(err, wire.ErrTooMany) {
+	if err := strictjson.Decode(huge, new(wire.RenewRequest)); !errors.Is(err, strictjson.ErrTooMany) {
 		t.Errorf("error %v", err)
 	}
 	runtime.ReadMemStats(&after)
@@ -132,7 +133,7 @@ func TestDecodeAll(t *testing.T) {
 	const body = ` {"resource":"\ud83d\ude00\\ud800","holdId":"0123456789abcdef01234567","lockId":"l","mode":"shared","limit":2,
 		"ttlMs":-1,"waitMs":5,"fair":true,"takeoverDelayMs":6,"owner":"o","host":"h","comment":"c","placeId":"0123456789abcdef01234569"} `
 	var r wire.AcquireRequest
-	if err := wire.Decode([]byte(body), &r); err != nil {
+	if err := strictjson.Decode([]byte(body), &r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Resource != `😀\ud800` {
@@ -143,7 +144,7 @@ func TestDecodeAll(t *testing.T) {
 			t.Errorf("%s is not read", v.Type().Field(i).Name)
 		}
 	}
-	if err := wire.Decode([]byte(`{"idleMs":null}`), new(wire.SweepRequest)); err != nil {
+	if err := strictjson.Decode([]byte(`{"idleMs":null}`), new(wire.SweepRequest)); err != nil {
 		t.Errorf("null where it means none: %v", err)
 	}
 }
@@ -158,7 +159,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"idleMs":1.0,"most":20e-1}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, v := range []any{new(wire.AcquireRequest), new(wire.RenewRequest), new(wire.ReleaseRequest), new(wire.ForceRequest), new(wire.SweepRequest)} {
-			if wire.Decode(body, v) != nil {
+			if strictjson.Decode(body, v) != nil {
 				continue
 			}
 			again := reflect.New(reflect.TypeOf(v).Elem()).Interface()
@@ -166,7 +167,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := wire.Decode(text, again); err != nil {
+			if err := strictjson.Decode(text, again); err != nil {
 				t.Fatalf("%s became %s: %v", body, text, err)
 			}
 			twice, err := json.Marshal(again)

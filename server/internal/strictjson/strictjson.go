@@ -1,4 +1,6 @@
-package wire
+// Package strictjson reads JSON that people and programs write, and forgives nothing: with a typo in
+// "limit", a semaphore would have no limit.
+package strictjson
 
 import (
 	"bytes"
