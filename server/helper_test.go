@@ -56,12 +56,6 @@ func (s *site) dial() net.Conn {
 // newSite serves the store, or a new one in memory, over connections in memory.
 func newSite(t testing.TB, store driver.Store, opts *server.Options) *site {
 	t.Helper()
-	return newSiteOver(t, store, opts, nil)
-}
-
-// newSiteOver is newSite over those versions of HTTP.
-func newSiteOver(t testing.TB, store driver.Store, opts *server.Options, only *http.Protocols) *site {
-	t.Helper()
 	if store == nil {
 		store = memlock.New(nil)
 		t.Cleanup(func() { _ = store.Close() })
@@ -75,10 +69,9 @@ func newSiteOver(t testing.TB, store driver.Store, opts *server.Options, only *h
 	}
 	p := pipenet.Listen()
 	h := front.Server(s, nil)
-	h.Protocols = only
 	var served sync.WaitGroup
 	served.Go(func() { _ = h.Serve(p) })
-	transport := &http.Transport{DialContext: p.DialContext, MaxIdleConnsPerHost: 100, Protocols: only}
+	transport := &http.Transport{DialContext: p.DialContext, MaxIdleConnsPerHost: 100}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = h.Close()

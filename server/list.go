@@ -226,7 +226,7 @@ func (x *exchange) write(part []byte) bool {
 		return false
 	}
 	err := x.control.Flush()
-	// In HTTP/2 a deadline that passes ends a stream also while nothing is written.
+	// It could pass before net/http writes the end of the answer.
 	_ = x.control.SetWriteDeadline(time.Time{})
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }

@@ -252,30 +252,3 @@ func TestWatch(t *testing.T) {
 		}
 	})
 }
-
-// Over HTTP/2 a watch outlives the deadlines of its writes, also while nothing happens.
-func TestIdleWatchOverHTTP2(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		only := new(http.Protocols)
-		only.SetUnencryptedHTTP2(true)
-		s := newSiteOver(t, nil, nil, only)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+wire.WatchPath+"?resource=r", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := s.http.Do(r)
-		if err != nil || resp.ProtoMajor != 2 {
-			t.Fatalf("%v, error %v", resp, err)
-		}
-		lines, alive := bufio.NewScanner(resp.Body), 0
-		for alive < 4 && lines.Scan() {
-			if lines.Text() == ": still there" {
-				alive++
-			}
-		}
-		if alive < 4 {
-			t.Errorf("it ended after %d signs of life: %v", alive, lines.Err())
-		}
-		_ = resp.Body.Close()
-	})
-}

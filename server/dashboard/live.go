@@ -40,7 +40,7 @@ func (d *Dashboard) events(v *visit) {
 	send := func(format string, args ...any) bool {
 		_ = control.SetWriteDeadline(time.Now().Add(writePatience))
 		_, err := fmt.Fprintf(v.w, format, args...)
-		// In HTTP/2 a deadline that passes ends a stream also when nothing is written.
+		// It could pass before net/http writes the end of the answer.
 		return errors.Join(err, control.Flush(), control.SetWriteDeadline(time.Time{})) == nil
 	}
 	v.w.Header().Set("Content-Type", "text/event-stream")

@@ -13,7 +13,10 @@ import (
 
 // Server returns a http.Server for the handler, with time-outs, for all of the listeners of
 // this package. It has no WriteTimeout: a wait that took longer would answer into nothing. So
-// a handler bounds its writes by itself, except that HTTP/2 does so too.
+// a handler bounds its writes by itself.
+//
+// It speaks HTTP/1.1 alone: of HTTP/2 one connection can begin any number of requests and take
+// each back at once, which costs a caller nothing and is charged to nobody.
 //
 // The logger gets panics as errors, and of the TLS handshakes that fail one a minute as a
 // warning. All else is for debugging: anybody who connects can cause it.
@@ -24,9 +27,9 @@ func Server(h http.Handler, logger *slog.Logger) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       120 * time.Second, // longer than balancers', which must be the ones that close
 		MaxHeaderBytes:    64 << 10,
-		// A peer that is gone without a word keeps its waits no longer than this.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: 10 * time.Second},
+		Protocols:         new(http.Protocols),
 	}
+	s.Protocols.SetHTTP1(true)
 	if logger != nil {
 		s.ErrorLog = log.New(&errorLog{log: logger}, "", 0)
 	}
@@ -48,7 +51,7 @@ func (l *errorLog) Write(line []byte) (int, error) {
 	text := string(bytes.TrimSpace(line))
 	level := slog.LevelDebug
 	switch {
-	case strings.HasPrefix(text, "http: panic serving"), strings.HasPrefix(text, "http2: panic serving"):
+	case strings.HasPrefix(text, "http: panic serving"):
 		level = slog.LevelError
 	case isFailedHandshake(text) && l.mayWarn(time.Now()):
 		level = slog.LevelWarn

@@ -17,7 +17,7 @@ import (
 // tlsPeriod is how often the files are read.
 const tlsPeriod = time.Second
 
-var protocols = []string{"h2", "http/1.1"}
+var protocols = []string{"http/1.1"}
 
 // TLSFiles are the files of a listener, in PEM.
 type TLSFiles struct {
@@ -29,7 +29,7 @@ type TLSFiles struct {
 	Log *slog.Logger
 }
 
-// TLS serves TLS 1.2 and later, HTTP/2 included, by files that it reads again when they change.
+// TLS serves TLS 1.2 and later, by files that it reads again when they change.
 // Files that cannot be used, or that do not fit each other, leave those before in use. All
 // methods may be called concurrently.
 type TLS struct {

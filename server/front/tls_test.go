@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -134,7 +133,7 @@ func TestTLS(t *testing.T) {
 	addr := startTLS(t, tlsFiles(t, ca, nil), whoami, &Options{Identify: auth.Identify})
 	token := "Authorization: Bearer " + tokens["a"]
 	got := send(t, client(t, withTLS(t, ca, nil, nil)), "POST", "https://"+addr+wire.AcquirePath, "{}", token, "Content-Type: application/json")
-	if got.body != "caller a from 127.0.0.1" || got.proto != 2 {
+	if got.body != "caller a from 127.0.0.1" || got.proto != 1 {
 		t.Errorf("HTTP/%d: %s", got.proto, got.body)
 	}
 	if got := send(t, client(t, withTLS(t, ca, nil, nil)), "GET", "https://"+addr+"/", ""); got.kind != wire.KindAnonymous {
@@ -286,82 +285,72 @@ func TestTLSFilesChangeInUse(t *testing.T) {
 // An authority that is withdrawn is no longer in force on connections that are open, whatever
 // goes on there. Those of others stay.
 func TestAuthorityIsWithdrawn(t *testing.T) {
-	for _, version := range []int{1, 2} {
-		t.Run(fmt.Sprint("HTTP/", version), func(t *testing.T) {
-			ca, withdrawn, kept := newAuthority(t), newAuthority(t), newAuthority(t)
-			files := tlsFiles(t, ca, withdrawn)
-			check(t, os.WriteFile(files.ClientCA, append(withdrawn.pem(), kept.pem()...), 0o600))
-			auth, _ := newAuth(t, "a=spiffe://example/a", "b=spiffe://example/b")
-			begun, ended := make(chan string), make(chan string, 2)
-			addr := startTLS(t, files, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if c, err := CallerOf(r); err == nil && r.URL.Path == "/wait" {
-					begun <- c.Name()
-					<-r.Context().Done()
-					ended <- c.Name()
+	ca, withdrawn, kept := newAuthority(t), newAuthority(t), newAuthority(t)
+	files := tlsFiles(t, ca, withdrawn)
+	check(t, os.WriteFile(files.ClientCA, append(withdrawn.pem(), kept.pem()...), 0o600))
+	auth, _ := newAuth(t, "a=spiffe://example/a", "b=spiffe://example/b")
+	begun, ended := make(chan string), make(chan string, 2)
+	addr := startTLS(t, files, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, err := CallerOf(r); err == nil && r.URL.Path == "/wait" {
+			begun <- c.Name()
+			<-r.Context().Done()
+			ended <- c.Name()
+		}
+		whoami.ServeHTTP(w, r)
+	}), &Options{Identify: auth.Identify})
+	get := func(c *http.Client, path string) (string, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+path, nil)
+		check(t, err)
+		got, err := c.Do(r)
+		if err != nil {
+			return "", err
+		}
+		a := readAnswer(t, got)
+		return a.body, nil
+	}
+	var connections atomic.Int64 // of b
+	as := func(name string, by *authority) *http.Client {
+		cert, key := by.issue(t, time.Hour, "spiffe://example/"+name)
+		c := client(t, func(tr *http.Transport) {
+			withTLS(t, ca, cert, key)(tr)
+			tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if name == "b" {
+					connections.Add(1)
 				}
-				whoami.ServeHTTP(w, r)
-			}), &Options{Identify: auth.Identify})
-			get := func(c *http.Client, path string) (string, error) {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+path, nil)
-				check(t, err)
-				got, err := c.Do(r)
-				if err != nil {
-					return "", err
-				}
-				a := readAnswer(t, got)
-				if a.proto != version {
-					t.Errorf("HTTP/%d", a.proto)
-				}
-				return a.body, nil
-			}
-			var connections atomic.Int64 // of b
-			as := func(name string, by *authority) *http.Client {
-				cert, key := by.issue(t, time.Hour, "spiffe://example/"+name)
-				c := client(t, func(tr *http.Transport) {
-					withTLS(t, ca, cert, key)(tr)
-					tr.Protocols = new(http.Protocols)
-					tr.Protocols.SetHTTP1(version == 1)
-					tr.Protocols.SetHTTP2(version == 2)
-					tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-						if name == "b" {
-							connections.Add(1)
-						}
-						return new(net.Dialer).DialContext(ctx, network, addr)
-					}
-				})
-				if got, err := get(c, "/"); got != "caller "+name+" from 127.0.0.1" {
-					t.Fatal(got, err)
-				}
-				return c
-			}
-			idle, waiting, other, otherWaits := as("a", withdrawn), as("a", withdrawn), as("b", kept), as("b", kept)
-			lost := make(chan error, 1)
-			go func() {
-				_, err := get(waiting, "/wait")
-				lost <- err
-			}()
-			<-begun
-			go func() { _, _ = get(otherWaits, "/wait") }()
-			<-begun
-			check(t, os.WriteFile(files.ClientCA, kept.pem(), 0o600))
-			if err := <-lost; err == nil {
-				t.Error("the wait was answered")
-			}
-			if name := <-ended; name != "a" {
-				t.Errorf("the wait of %s has ended", name)
-			}
-			for _, c := range []*http.Client{idle, waiting} {
-				if got, err := get(c, "/"); err == nil {
-					t.Errorf("it is still in force: %s", got)
-				}
-			}
-			if got, err := get(other, "/"); got != "caller b from 127.0.0.1" || connections.Load() != 2 {
-				t.Errorf("%s %v, over the connection %d", got, err, connections.Load())
-			}
-			if len(ended) > 0 {
-				t.Error("the wait of b has ended")
+				return new(net.Dialer).DialContext(ctx, network, addr)
 			}
 		})
+		if got, err := get(c, "/"); got != "caller "+name+" from 127.0.0.1" {
+			t.Fatal(got, err)
+		}
+		return c
+	}
+	idle, waiting, other, otherWaits := as("a", withdrawn), as("a", withdrawn), as("b", kept), as("b", kept)
+	lost := make(chan error, 1)
+	go func() {
+		_, err := get(waiting, "/wait")
+		lost <- err
+	}()
+	<-begun
+	go func() { _, _ = get(otherWaits, "/wait") }()
+	<-begun
+	check(t, os.WriteFile(files.ClientCA, kept.pem(), 0o600))
+	if err := <-lost; err == nil {
+		t.Error("the wait was answered")
+	}
+	if name := <-ended; name != "a" {
+		t.Errorf("the wait of %s has ended", name)
+	}
+	for _, c := range []*http.Client{idle, waiting} {
+		if got, err := get(c, "/"); err == nil {
+			t.Errorf("it is still in force: %s", got)
+		}
+	}
+	if got, err := get(other, "/"); got != "caller b from 127.0.0.1" || connections.Load() != 2 {
+		t.Errorf("%s %v, over the connection %d", got, err, connections.Load())
+	}
+	if len(ended) > 0 {
+		t.Error("the wait of b has ended")
 	}
 }
 
