@@ -178,6 +178,32 @@ func TestListsAreCharged(t *testing.T) {
 	})
 }
 
+// A filter makes a list shorter, and no cheaper.
+func TestListsWithFiltersAreCharged(t *testing.T) {
+	for name, filter := range map[string]string{"owner": "?owner=nobody", "lock ID": "?lockId=nobody"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+				for i := range 2000 {
+					hold := driver.AcquireRequest{Resource: fmt.Sprint(i), LockID: "x", HoldID: driver.NewHoldID(), TTL: time.Hour}
+					if _, err := s.store.Acquire(t.Context(), hold); err != nil {
+						t.Fatal(err)
+					}
+				}
+				served := 0
+				for ; served < 1000 && s.get(wire.HoldsPath+filter, "Who", "bob").status == http.StatusOK; served++ {
+				}
+				if served < 5 || served > 60 {
+					t.Errorf("%d lists are served", served)
+				}
+				if a := s.get(wire.WaitersPath+"?owner=nobody", "Who", "alice"); a.status != http.StatusOK {
+					t.Errorf("of another caller: %d", a.status)
+				}
+			})
+		})
+	}
+}
+
 // A store that fails all the time is in the log once a minute.
 func TestLogOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

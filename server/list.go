@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,7 +20,7 @@ import (
 
 // holds serves GET /v1/holds.
 func (s *Server) holds(x *exchange) {
-	serveList(x, "list", s.store.List,
+	serveList(x, "list", s.store.List, &s.holdRows,
 		func(h driver.Status) (resource, lockID string) { return h.Resource, h.LockID },
 		x.hold,
 		func(entries []json.RawMessage) list { return list{Holds: entries} })
@@ -30,7 +31,7 @@ func (s *Server) waiters(x *exchange) {
 	all := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 		return driver.Waiters(ctx, s.store, f)
 	}
-	serveList(x, "waiters", all,
+	serveList(x, "waiters", all, &s.waiterRows,
 		func(p driver.Place) (resource, lockID string) { return p.Resource, p.LockID },
 		x.waiter,
 		func(entries []json.RawMessage) list { return list{Waiters: entries} })
@@ -55,7 +56,7 @@ const (
 var errSlowStore = fmt.Errorf("the store yielded nothing for too long: %w", context.DeadlineExceeded)
 
 func serveList[T, W any](
-	x *exchange, op string, all func(context.Context, driver.Filter) iter.Seq2[T, error],
+	x *exchange, op string, all func(context.Context, driver.Filter) iter.Seq2[T, error], known *rowCount,
 	names func(T) (resource, lockID string), shown func(T, string) W, whole func([]json.RawMessage) list,
 ) {
 	s := x.s
@@ -68,7 +69,7 @@ func serveList[T, W any](
 		x.denyLook(r)
 		return
 	}
-	if !x.spendList(q) {
+	if !x.spendList(q, known) {
 		return
 	}
 	end, ok := x.takeList()
@@ -84,7 +85,16 @@ func serveList[T, W any](
 	defer silence.Stop()
 
 	out := lister{x: x, q: q, entries: []json.RawMessage{}}
-	began, rows := time.Now(), 0
+	began, rows := time.Now(), int64(0)
+	// A filter makes the store yield less, and not do less: it counts as without one.
+	if isWhole(q) && q.filter != (driver.Filter{}) {
+		if known.old(began) {
+			if n, failed := count(all(ctx, driver.Filter{})); failed == nil {
+				known.note(n)
+			}
+		}
+		rows = known.rows.Load()
+	}
 	var denied error // the right was taken away
 entries:
 	for _, f := range q.filters {
@@ -111,21 +121,46 @@ entries:
 	s.storeCall(x.r.Context(), op, began, err)
 	err = cmp.Or(err, denied)
 	x.work += float64(rows * rowOfWork)
-	if isWhole(q) && err == nil {
-		s.listed.Store(int64(rows))
+	if q.filter == (driver.Filter{}) && err == nil {
+		known.note(rows)
 	}
 	out.end(op, err, whole)
 }
 
-// isWhole reports whether the list is of everything, as far as the store is concerned.
-func isWhole(q query) bool { return q.filter.Resource == "" && q.filter.LockID == "" }
+// isWhole reports whether the store walks through everything for the list.
+func isWhole(q query) bool { return q.filter.Resource == "" }
+
+// rowCount is how many entries a list without a filter had last.
+type rowCount struct{ rows, at atomic.Int64 }
+
+func (c *rowCount) note(rows int64) {
+	c.rows.Store(rows)
+	c.at.Store(time.Now().UnixNano())
+}
+
+// old reports whether the count is of long ago. One that looks for it says that it is not:
+// others use the old one meanwhile.
+func (c *rowCount) old(now time.Time) bool {
+	at := c.at.Load()
+	return now.UnixNano()-at > int64(countPause) && c.at.CompareAndSwap(at, now.UnixNano())
+}
+
+func count[T any](all iter.Seq2[T, error]) (n int64, err error) {
+	for _, err = range all {
+		n++
+	}
+	return n, err
+}
+
+// countPause is how often lists with filters count what there is without.
+const countPause = time.Minute
 
 // spendList charges a list for as many entries as the last one had. It has refused the
 // request if the caller may not have so many now.
-func (x *exchange) spendList(q query) bool {
+func (x *exchange) spendList(q query, known *rowCount) bool {
 	work := float64(rowOfWork)
 	if isWhole(q) {
-		work *= float64(x.s.listed.Load())
+		work *= float64(known.rows.Load())
 	}
 	if wait, ok := x.account.Spend(budget.Reads, work); !ok {
 		x.refuseUntil(wire.KindBusy, "the caller has used up its share of lists and pages", wire.MillisUp(wait))

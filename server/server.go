@@ -101,8 +101,9 @@ type Server struct {
 	cleaner  *cleanup.Cleaner
 
 	live     liveHolds
-	listed   atomic.Int64 // rows of the last whole list
 	failures failures
+
+	holdRows, waiterRows rowCount
 
 	draining atomic.Bool
 	waits    context.Context // until EndWaits
