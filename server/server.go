@@ -188,6 +188,10 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	}
 }
 
+// Ready reports whether /readyz answers 200: the store was prepared, is still the same as far as
+// it answered, and the server does not end.
+func (s *Server) Ready() bool { return !s.draining.Load() && s.identity.ready() }
+
 // Drain makes /readyz fail, so that balancers send no more requests. All else goes on.
 func (s *Server) Drain() {
 	s.draining.Store(true)

@@ -35,8 +35,9 @@ func TestServerMetrics(t *testing.T) {
 		t.Errorf("without a token: %d", answer.status)
 	}
 	page := s.ask(http.MethodGet, "/metrics", s.token, "")
-	// The server writes the history after it has answered.
-	for end := time.Now().Add(time.Minute); bytes.Contains(page.body, []byte("holdfast_server_history_events_total 0")) && time.Now().Before(end); {
+	// The server writes the history after it has answered, and for that looks at the store.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && (bytes.Contains(page.body, []byte("holdfast_server_history_events_total 0")) ||
+		!bytes.Contains(page.body, []byte("holdfast_server_look_age_seconds"))); {
 		page = s.ask(http.MethodGet, "/metrics", s.token, "")
 	}
 	if page.status != http.StatusOK {
@@ -72,6 +73,10 @@ func TestServerMetrics(t *testing.T) {
 		"holdfast_server_waits{}":                                           0,
 		"holdfast_server_streams{kind=list}":                                0,
 		"holdfast_server_auth_file_ok{}":                                    1,
+		"holdfast_server_ready{}":                                           1,
+		"holdfast_server_store_replaced{}":                                  0,
+		"holdfast_server_store_failing_seconds{}":                           0,
+		"holdfast_server_stuck{}":                                           0,
 		"holdfast_server_audit_dropped_total{}":                             0,
 		"holdfast_server_audit_ok{}":                                        1,
 		"holdfast_server_history_events_total{}":                            1,

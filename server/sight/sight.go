@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 const (
@@ -55,6 +56,26 @@ type Sight struct {
 	// began that failed since. The rest is then of the last look that succeeded.
 	Err     error
 	Failing time.Time
+}
+
+// Stuck returns the number of resources for which somebody waits though the holder is gone.
+func (s *Sight) Stuck() (n int) {
+	holds := s.Holds
+	for i, j := 0, 0; i < len(s.Waiters); i = j {
+		resource := s.Waiters[i].Resource
+		for j = i; j < len(s.Waiters) && s.Waiters[j].Resource == resource; j++ {
+		}
+		first, _ := slices.BinarySearchFunc(holds, resource, func(h driver.Status, name string) int { return cmp.Compare(h.Resource, name) })
+		holds = holds[first:]
+		last := 0
+		for last < len(holds) && holds[last].Resource == resource {
+			last++
+		}
+		if words.Stuck(holds[:last], s.Waiters[i:j]) {
+			n++
+		}
+	}
+	return n
 }
 
 // LogValue implements slog.LogValuer. It has the sight without hold IDs.

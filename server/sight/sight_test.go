@@ -337,3 +337,25 @@ func TestPanicOfStore(t *testing.T) {
 		t.Errorf("got %+v, error %v", seen, err)
 	}
 }
+
+// A resource is stuck if somebody waits for it, and its holder is gone.
+func TestStuck(t *testing.T) {
+	now := time.Now()
+	gone := func(resource string) driver.Status {
+		return driver.Status{Resource: resource, Left: driver.Forever, Seen: now, Created: now.Add(-time.Hour)}
+	}
+	alive := func(resource string) driver.Status {
+		h := gone(resource)
+		h.Renewed = now
+		return h
+	}
+	s := &sight.Sight{
+		Holds: []driver.Status{gone("a"), alive("b"), alive("c"), gone("c"), gone("c"), alive("e"), gone("f")},
+		Waiters: []driver.Place{
+			{Resource: "b"}, {Resource: "c"}, {Resource: "c"}, {Resource: "d"}, {Resource: "e"}, {Resource: "f"}, {Resource: "g"},
+		},
+	}
+	if n := s.Stuck(); n != 2 { // c and f
+		t.Errorf("%d are stuck", n)
+	}
+}

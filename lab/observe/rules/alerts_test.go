@@ -56,6 +56,17 @@ func TestAlerts(t *testing.T) {
 		{"HoldfastAlwaysWaiting", `holdfast_waiting{instance="a"} _x60 1x300`, "70m", 0},
 		{"HoldfastAlwaysWaiting", waiting("batch"), "70m", 1},
 		{"HoldfastAlwaysWaiting", waiting("leader"), "70m", 0},
+		{"HoldfastServerNotReady", `holdfast_server_ready{instance="a"} 1x40`, "5m", 0},
+		{"HoldfastServerNotReady", `holdfast_server_ready{instance="a"} 0x40`, "5m", 1},
+		{"HoldfastServerStoreReplaced", `holdfast_server_store_replaced{instance="a"} 0x40`, "5m", 0},
+		{"HoldfastServerStoreReplaced", `holdfast_server_store_replaced{instance="a"} 0x8 1x20`, "3m", 1},
+		{"HoldfastServerStoreFailing", `holdfast_server_store_failing_seconds{instance="a"} 0x8 15 0x20`, "2m15s", 0},
+		{"HoldfastServerStoreFailing", `holdfast_server_store_failing_seconds{instance="a"} 0x8 15 30x20`, "2m30s", 1},
+		{"HoldfastServerAuditFails", `holdfast_server_audit_ok{instance="a"} 1x40`, "5m", 0},
+		{"HoldfastServerAuditFails", `holdfast_server_audit_ok{instance="a"} 1x8 0x20`, "5m", 1},
+		{"HoldfastStuck", stuck(1, "5+15x40"), "5m", 1},
+		{"HoldfastStuck", stuck(0, "5+15x40"), "5m", 0},
+		{"HoldfastStuck", stuck(1, "600+15x40"), "5m", 0}, // nobody looks any more
 	} {
 		tested[test.alert] = true
 		t.Run(fmt.Sprintf("%s/%d", test.alert, test.fires), func(t *testing.T) {
@@ -90,6 +101,11 @@ func acquires(failed, samples, granted string) string {
 // waiting returns gauges of two groups. One of them always has a waiter.
 func waiting(group string) string {
 	return fmt.Sprintf("holdfast_waiting{instance=\"a\", group=%q} 1x300\n  holdfast_waiting{instance=\"a\", group=\"other\"} 0x300", group)
+}
+
+// stuck returns gauges of a last look and its age.
+func stuck(n int, age string) string {
+	return fmt.Sprintf("holdfast_server_stuck{instance=\"a\"} %dx40\n  holdfast_server_look_age_seconds{instance=\"a\"} %s", n, age)
 }
 
 // slow returns the buckets of a histogram: half of the samples are in the first one, and the

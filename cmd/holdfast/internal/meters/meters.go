@@ -15,7 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/audit"
+	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/history"
+	"github.com/holdfast-go/holdfast/server/sight"
 )
 
 // Meters are the metrics of one server. All methods may be called concurrently, but those
@@ -64,13 +66,44 @@ var frontStatuses = [...]int{
 	http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest, http.StatusTooManyRequests,
 }
 
+// ShowServer shows whether the server grants locks, as far as it knows.
+func (m *Meters) ShowServer(ready func() bool, state func() health.State) {
+	m.also = append(m.also, func(page *bytes.Buffer) {
+		s := state()
+		failing := 0.0
+		if s.Level == health.Failing || s.Level == health.Starting {
+			failing = s.At.Sub(s.Since).Seconds()
+		}
+		now(page, gauge, "holdfast_server_ready",
+			"Whether /readyz answers 200: 0 until the store is prepared, if it was replaced, and once the server ends.", oneIf(ready()))
+		now(page, gauge, "holdfast_server_store_replaced",
+			"Whether the store is another one, or has lost its data: 1 if so, and then no lock is granted.", oneIf(s.Level == health.Replaced))
+		now(page, gauge, "holdfast_server_store_failing_seconds",
+			"For how long no call of the store has been answered, or none of one kind that locks need: 0 if they are.", failing)
+	})
+}
+
+// ShowLooks shows what the last look at the store has seen, if there was one.
+func (m *Meters) ShowLooks(last func() *sight.Sight) {
+	m.also = append(m.also, func(page *bytes.Buffer) {
+		s := last()
+		if s.At.IsZero() {
+			return
+		}
+		now(page, gauge, "holdfast_server_stuck",
+			"Resources for which somebody waits though the holder is gone, in the last look at the store.", float64(s.Stuck()))
+		now(page, gauge, "holdfast_server_look_age_seconds",
+			"How long ago the last look at the store began: it is looked at while somebody watches, or a history is kept.", time.Since(s.At).Seconds())
+	})
+}
+
 // ShowAudit shows how well the audit is kept.
 func (m *Meters) ShowAudit(log *audit.Log) {
 	m.also = append(m.also, func(page *bytes.Buffer) {
 		now(page, counter, "holdfast_server_audit_dropped_total",
 			"Events that are missing in the audit file, because it could not be written, or not fast enough.", float64(log.Dropped()))
 		now(page, gauge, "holdfast_server_audit_ok",
-			"Whether the audit file can be written now: 0 if not, and then nothing is released by force once its reserve is used up.", oneIfNil(log.Err()))
+			"Whether the audit file can be written now: 0 if not, and then nothing is released by force once its reserve is used up.", oneIf(log.Err() == nil))
 	})
 }
 
@@ -83,7 +116,7 @@ func (m *Meters) ShowHistory(state func() history.State) {
 		now(page, counter, "holdfast_server_history_dropped_total",
 			"Beginnings and ends of holds that are missing in the history, because it could not be written, or not fast enough.", float64(s.Dropped))
 		now(page, gauge, "holdfast_server_history_ok",
-			"Whether the history can be written now: 0 if not.", oneIfNil(s.Err))
+			"Whether the history can be written now: 0 if not.", oneIf(s.Err == nil))
 	})
 }
 
@@ -91,12 +124,12 @@ func (m *Meters) ShowHistory(state func() history.State) {
 func (m *Meters) ShowAuthFile(err func() error) {
 	m.also = append(m.also, func(page *bytes.Buffer) {
 		now(page, gauge, "holdfast_server_auth_file_ok",
-			"Whether the auth file is in force as it is now: 0 if it is broken, and its last good state counts.", oneIfNil(err()))
+			"Whether the auth file is in force as it is now: 0 if it is broken, and its last good state counts.", oneIf(err() == nil))
 	})
 }
 
-func oneIfNil(err error) float64 {
-	if err == nil {
+func oneIf(is bool) float64 {
+	if is {
 		return 1
 	}
 	return 0

@@ -5,9 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/health"
+	"github.com/holdfast-go/holdfast/server/sight"
 )
 
 func TestOutcome(t *testing.T) {
@@ -44,4 +50,38 @@ func TestReasons(t *testing.T) {
 	if got := reason(http.StatusTeapot); got != "other" {
 		t.Errorf("a status that nobody has is %s", got)
 	}
+}
+
+// What a server knows of its store is read at each scrape.
+func TestHealth(t *testing.T) {
+	m, ready, last := New(), true, new(sight.Sight)
+	m.ShowLooks(func() *sight.Sight { return last })
+	has := func(values map[string]string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, nil)
+		for name, want := range values {
+			_, got, _ := strings.Cut(w.Body.String(), "\nholdfast_server_"+name+" ")
+			if got, _, _ = strings.Cut(got, "\n"); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		log := health.New()
+		m.ShowServer(func() bool { return ready }, log.Now)
+		log.StoreCall(t.Context(), "acquire", 0, nil)
+		has(map[string]string{"ready": "1", "store_replaced": "0", "store_failing_seconds": "0", "stuck": "", "look_age_seconds": ""})
+		time.Sleep(10 * time.Second)
+		log.StoreCall(t.Context(), "acquire", 10*time.Second, context.DeadlineExceeded)
+		time.Sleep(5 * time.Second)
+		has(map[string]string{"ready": "1", "store_failing_seconds": "15"})
+		ready = false
+		log.Replaced(time.Hour, false)
+		has(map[string]string{"ready": "0", "store_replaced": "1", "store_failing_seconds": "0"})
+		last = &sight.Sight{At: time.Now(), Holds: []driver.Status{{Resource: "r", Left: driver.Forever, Seen: time.Now(), Created: time.Now().Add(-time.Hour)}},
+			Waiters: []driver.Place{{Resource: "r"}}}
+		time.Sleep(7 * time.Second)
+		has(map[string]string{"stuck": "1", "look_age_seconds": "7"})
+	})
 }

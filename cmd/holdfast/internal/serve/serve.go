@@ -137,7 +137,12 @@ func (r *running) open(ctx context.Context) (err error) {
 		Identify: front.CallerOf, MaxWait: r.MaxWait, Budget: r.budget, Audit: keep(r.audit), History: r.history, Logger: r.log,
 		Observer: r.meters.Observer(), Health: r.health, LongestTTL: r.longestTTL(),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	r.meters.ShowServer(r.server.Ready, r.health.Now)
+	r.meters.ShowLooks(r.looker.Last)
+	return nil
 }
 
 // longestTTL returns what tells the longest TTL of the auth file, nil if there is none.
