@@ -48,6 +48,7 @@ type broken struct {
 	broken chan struct{} // closed when it answers again; nil: it answers
 	deaf   bool          // it does not even notice that nobody waits any more
 	err    error
+	asked  atomic.Int64 // how often to write
 	closed atomic.Bool
 }
 
@@ -79,6 +80,7 @@ func (b *broken) wait(ctx context.Context) error {
 }
 
 func (b *broken) Write(ctx context.Context, holds []history.Hold, looks *history.Looks) (history.Bounds, error) {
+	b.asked.Add(1)
 	if err := b.wait(ctx); err != nil {
 		return history.Bounds{}, err
 	}
@@ -181,9 +183,17 @@ func TestStorageFails(t *testing.T) {
 		log, out := newLog(t, s)
 		full := errors.New("the disk is full")
 		s.err = full
-		note(log, 10)
-		time.Sleep(time.Hour)
-		if state := log.State(); state.Dropped != 0 || !errors.Is(state.Err, full) || time.Since(state.Failing) != time.Hour {
+		for range 10 { // a storage that fails is not asked for each
+			time.Sleep(10 * time.Millisecond)
+			note(log, 1)
+		}
+		time.Sleep(900 * time.Millisecond)
+		synctest.Wait()
+		if n := s.asked.Load(); n != 1 {
+			t.Errorf("asked %d times in a second", n)
+		}
+		time.Sleep(time.Hour - time.Second)
+		if state := log.State(); state.Dropped != 0 || !errors.Is(state.Err, full) || time.Since(state.Failing).Round(time.Second) != time.Hour {
 			t.Errorf("state %+v", state)
 		}
 		s.mu.Lock()
