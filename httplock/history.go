@@ -12,8 +12,6 @@ import (
 // HistoryQuery chooses the holds that History returns.
 type HistoryQuery struct {
 	Resource string
-	// Before chooses holds with smaller numbers; 0 chooses all.
-	Before int64
 	// Since chooses holds that ended in the last period of this length, or have no end; 0
 	// chooses all.
 	Since time.Duration
@@ -26,7 +24,7 @@ type HistoryQuery struct {
 // The error wraps driver.ErrUnsupported if the server keeps no history.
 func (s *Store) History(ctx context.Context, q HistoryQuery) (h wire.History, err error) {
 	values := url.Values{"resource": {q.Resource}}
-	for name, n := range map[string]int64{"before": q.Before, "sinceMs": int64(wire.MillisUp(q.Since)), "limit": int64(q.Limit)} {
+	for name, n := range map[string]int64{"sinceMs": int64(wire.MillisUp(q.Since)), "limit": int64(q.Limit)} {
 		if n != 0 {
 			values.Set(name, strconv.FormatInt(n, 10))
 		}

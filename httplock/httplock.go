@@ -40,8 +40,8 @@
 // # Own holds
 //
 // A server whose callers have no names shows nobody the IDs and tokens of holds. In lists
-// and refusals the Store adds them to holds that it has acquired or renewed itself, the
-// last 10,000 of them, until they are released or lost. Otherwise a program could not
+// and refusals the Store adds them to holds that it has acquired or renewed itself, up to
+// 20,000 of them, until they are released or lost. Otherwise a program could not
 // find its own holds in a list. IDs of places are never shown.
 //
 // # Connections

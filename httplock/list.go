@@ -44,7 +44,16 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 // valid.
 func listed[W, D any](ctx context.Context, s *Store, path string, f driver.Filter, of func(W) (D, bool)) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
-		entries, err := fetch(ctx, s, path, f, of)
+		m := message{path: path, query: query(f), accept: wire.NDJSON}
+		var entries []D
+		res, err := s.send(ctx, s.calls, m, patience(ctx))
+		if err == nil {
+			defer res.Body.Close()
+			if err = s.understand(res, m, nil); err == nil {
+				entries, err = readList(s, res.Body, of)
+			}
+			err = s.ended(ctx, err)
+		}
 		for _, entry := range entries {
 			if err = ctx.Err(); err != nil {
 				break
@@ -58,20 +67,6 @@ func listed[W, D any](ctx context.Context, s *Store, path string, f driver.Filte
 			yield(none, err)
 		}
 	}
-}
-
-func fetch[W, D any](ctx context.Context, s *Store, path string, f driver.Filter, of func(W) (D, bool)) ([]D, error) {
-	m := message{path: path, query: query(f), accept: wire.NDJSON}
-	res, err := s.send(ctx, s.calls, m, patience(ctx))
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if err := s.understand(res, m, nil); err != nil {
-		return nil, s.ended(ctx, err)
-	}
-	entries, err := readList(s, res.Body, of)
-	return entries, s.ended(ctx, err)
 }
 
 // readList reads a stream. Without an error, it is complete.

@@ -15,17 +15,15 @@ import (
 // A ref has 32 bits, so two holds of one resource have the same ref once in 2^32. The
 // zero value is ready to use.
 type ownHolds struct {
-	mu sync.Mutex
-	// recent are the holds that were acquired or renewed last. When there are keptOwn of
-	// them, they become the earlier holds, and the previous earlier holds are forgotten.
-	recent, earlier map[refKey]driver.HoldRef
+	mu    sync.Mutex
+	holds map[refKey]driver.HoldRef
 }
 
 type refKey struct{ resource, ref string }
 
-// keptOwn is the smallest number of latest holds that are known. There may be twice as
-// many.
-const keptOwn = 10_000
+// keptOwn is the largest number of holds that are known. For one more, any other is
+// forgotten until its next renewal.
+const keptOwn = 20_000
 
 func keyOf(h driver.HoldRef) refKey { return refKey{h.Resource, wire.RefOf(h.HoldID)} }
 
@@ -37,25 +35,23 @@ func (o *ownHolds) add(h driver.HoldRef) {
 	key := keyOf(h)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch old, known := o.find(key); {
+	old, known := o.holds[key]
+	switch {
 	case known && old.HoldID != h.HoldID:
 		h = driver.HoldRef{} // two holds have this key, so it identifies neither
 	case known && h.Token == 0:
 		h.Token = old.Token
 	}
-	if o.recent == nil || len(o.recent) >= keptOwn {
-		o.recent, o.earlier = make(map[refKey]driver.HoldRef), o.recent
+	if o.holds == nil {
+		o.holds = make(map[refKey]driver.HoldRef)
 	}
-	o.recent[key] = h
-}
-
-// find returns the hold with the key. o.mu is held.
-func (o *ownHolds) find(key refKey) (driver.HoldRef, bool) {
-	h, known := o.recent[key]
-	if !known {
-		h, known = o.earlier[key]
+	if !known && len(o.holds) == keptOwn {
+		for other := range o.holds {
+			delete(o.holds, other)
+			break
+		}
 	}
-	return h, known
+	o.holds[key] = h
 }
 
 // remove removes an ended hold.
@@ -63,9 +59,8 @@ func (o *ownHolds) remove(h driver.HoldRef) {
 	key := keyOf(h)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if own, _ := o.find(key); own.HoldID == h.HoldID {
-		delete(o.recent, key)
-		delete(o.earlier, key)
+	if o.holds[key].HoldID == h.HoldID {
+		delete(o.holds, key)
 	}
 }
 
@@ -78,7 +73,7 @@ func (o *ownHolds) status(w wire.Hold) driver.Status {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if h, known := o.find(refKey{s.Resource, w.Ref}); known {
+	if h, known := o.holds[refKey{s.Resource, w.Ref}]; known {
 		s.HoldID, s.LockID, s.Token = h.HoldID, h.LockID, h.Token
 	}
 	return s

@@ -49,30 +49,24 @@ func TestOwnHolds(t *testing.T) {
 	o.remove(h)
 	is("after its end", seen(&o, h), unknown)
 	o.add(driver.HoldRef{Resource: "r", LockID: "mine"})
-	if n := len(o.recent) + len(o.earlier); n > 0 {
+	if n := len(o.holds); n > 0 {
 		t.Errorf("%d are left", n)
 	}
 }
 
-// When there are too many, the oldest are forgotten, but none of the last 10,000.
+// When there are too many, one is forgotten for each that comes, and none for a renewal.
 func TestOwnHoldsAreBounded(t *testing.T) {
 	var o ownHolds
-	renewed, oldest := holdOf("renewed"), holdOf("oldest")
-	o.add(renewed)
-	o.add(oldest)
-	for i := range 2*keptOwn + 1 {
-		if i == keptOwn+2 {
-			o.add(renewed)
+	var last driver.HoldRef
+	for i := range keptOwn + 100 {
+		last = holdOf(strconv.Itoa(i))
+		o.add(last)
+		if got := seen(&o, last); got != last {
+			t.Fatalf("the last one is %+v", got)
 		}
-		o.add(holdOf(strconv.Itoa(i)))
 	}
-	if got := seen(&o, renewed); got != renewed {
-		t.Errorf("the renewed one is %+v", got)
-	}
-	if got := seen(&o, oldest); !got.HoldID.IsZero() {
-		t.Errorf("the oldest one is %+v", got)
-	}
-	if n := len(o.recent) + len(o.earlier); n > 2*keptOwn {
+	o.add(last)
+	if n := len(o.holds); n != keptOwn {
 		t.Errorf("%d are known", n)
 	}
 }
