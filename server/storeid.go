@@ -72,12 +72,15 @@ func (i *identity) ready() bool {
 func (i *identity) suspect(failed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ref.LockID == "" || i.answered != failed || failed && time.Since(i.looked) < lookSoon {
+	if i.ref.LockID == "" || i.answered != failed {
 		return
 	}
-	i.doubt = true
+	i.doubt = i.doubt || i.rest() <= 0
 	i.lookNow()
 }
+
+// rest returns how long it is until the next look if there is no doubt.
+func (i *identity) rest() time.Duration { return lookSoon - time.Since(i.looked) }
 
 func (i *identity) lookNow() {
 	select {
@@ -139,6 +142,15 @@ func (s *Server) identify() {
 		case <-timer.C:
 		case <-i.doubted:
 			timer.Stop()
+			i.mu.Lock()
+			rest := i.rest()
+			if i.doubt {
+				rest = 0
+			}
+			i.mu.Unlock()
+			if backoff.Wait(s.scope.Life, rest) != nil {
+				return
+			}
 		case <-s.scope.Life.Done():
 			timer.Stop()
 			return
@@ -222,7 +234,7 @@ func (s *Server) lookAtID() (answered bool) {
 	case lost && i.ready():
 		s.opts.Health.Replaced(s.opts.LongestTTL())
 		s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored or emptied, or the ID was released. "+
-			"No lock is granted until the server is started again", "store", i.ref.LockID)
+			"No lock is granted until the server is restarted", "store", i.ref.LockID)
 	case err == nil && !i.ready():
 		s.opts.Health.Prepared()
 		s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)
