@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -204,12 +205,36 @@ func TestListsWithFiltersAreCharged(t *testing.T) {
 	}
 }
 
+// lines are those of a log that several goroutines write.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(line)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
+}
+
+func (l *lines) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Buffer.Reset()
+}
+
 // A store that fails all the time is in the log once a minute.
 func TestLogOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failing atomic.Bool
 		store := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseReply: failing.Load()} })
-		var log bytes.Buffer
+		var log lines
 		s := newSite(t, store, &server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		failing.Store(true)
 		fail := func(n int) (lines string) {
@@ -222,13 +247,37 @@ func TestLogOfFailures(t *testing.T) {
 		if lines := fail(50); strings.Count(lines, "the store failed") != 1 {
 			t.Errorf("%s", lines)
 		}
+		// How many more there were is told when a minute is over, and not by the next one only.
+		log.Reset()
 		time.Sleep(time.Minute)
-		if lines := fail(50); strings.Count(lines, "the store failed") != 1 || !strings.Contains(lines, "=49") {
+		synctest.Wait()
+		if lines := log.String(); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, "=49") {
 			t.Errorf("%s", lines)
+		}
+		if lines := fail(50); lines != "" {
+			t.Errorf("%s", lines)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if lines := log.String(); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, "=50") {
+			t.Errorf("%s", lines)
+		}
+		log.Reset()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if lines := log.String(); lines != "" {
+			t.Errorf("none fails: %s", lines)
+		}
+		if lines := fail(2); strings.Count(lines, "the store failed") != 1 {
+			t.Errorf("an hour later: %s", lines)
 		}
 		s.post(wire.RenewPath, wire.RenewRequest{Holds: invented(1)})
 		if lines := log.String(); strings.Count(lines, "the store failed") != 2 {
 			t.Errorf("another failure: %s", lines)
+		}
+		log.Reset()
+		if err := s.Close(); err != nil || !strings.Contains(log.String(), "=1\n") {
+			t.Errorf("%v, at the end: %s", err, log.String())
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -347,46 +346,7 @@ func (x *exchange) logError(op string, err error) {
 	case !definite(err) && op != "release" && x.r.Context().Err() != nil:
 		return // the caller hung up, which ends all calls but releases
 	}
-	if before, ok := x.s.failures.note(op, err, time.Now()); ok {
-		attrs := []any{"op", op, "error", err}
-		if before > 0 {
-			attrs = append(attrs, "more since the last such line", before)
-		}
-		x.s.opts.Logger.Warn("holdfast server: the store failed", attrs...)
-	}
-}
-
-// failures are those of the store that the log was told of.
-type failures struct {
-	mu  sync.Mutex
-	all map[string]*repeats // by op and kind
-}
-
-type repeats struct {
-	next  time.Time // when the log is told again
-	count int       // since it was told last
-}
-
-// failurePause is how long after a failure the log is not told of the same one.
-const failurePause = time.Minute
-
-// note reports whether the log is to be told of the failure, and of how many before it was not.
-func (f *failures) note(op string, err error, now time.Time) (repeated int, tell bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := op + " " + string(wire.KindOf(err))
-	r := f.all[key]
-	if r == nil {
-		r = new(repeats)
-		f.all[key] = r
-	}
-	if now.Before(r.next) {
-		r.count++
-		return 0, false
-	}
-	repeated = r.count
-	*r = repeats{next: now.Add(failurePause)}
-	return repeated, true
+	x.s.failures.note(op, err)
 }
 
 // detail is what a caller is told of an error. What a store says of others' records and of

@@ -123,7 +123,7 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, store: store, identity: newIdentity(),
-		live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{all: map[string]*repeats{}},
+		live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{log: o.Logger, all: map[string]*failure{}},
 	}
 	o.Health.Preparing(nil)
 	s.waits, s.endWaits = context.WithCancel(context.Background())
@@ -227,6 +227,7 @@ func (s *Server) Close() error {
 	case <-s.scope.Idle:
 	case <-time.After(closePatience): // the store does not return
 	}
+	s.failures.close()
 	if n := s.cleaner.Len(); n > 0 {
 		s.opts.Logger.Warn("holdfast server: holds are left to their TTLs", "count", n)
 	}
