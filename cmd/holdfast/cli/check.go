@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
-	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 func newCheck() *cobra.Command {
@@ -81,13 +80,13 @@ clockAheadMs, clockUncertaintyMs and shortestTtlMs.`,
 // check checks the store. It does not create a file that does not exist yet: it
 // checks another one in the same place instead.
 func check(ctx context.Context, where location.Location) (fitness.Report, error) {
-	store := fit.Finding{Check: "store", Result: fit.Note, Text: where.Title()}
+	store := fitness.Finding{Check: "store", Result: fitness.Note, Text: where.Title()}
 	checked := where
 	if where.Empty() {
 		trial, err := where.Trial()
 		if err != nil {
-			return fitness.Report{Findings: []fit.Finding{store, {
-				Check: "open", Result: fit.Fail,
+			return fitness.Report{Findings: []fitness.Finding{store, {
+				Check: "open", Result: fitness.Fail,
 				Text: "it does not exist yet and cannot be created: " + output.Reason(err) + ". Fix this, or choose another store with --store",
 			}}}, nil
 		}
@@ -111,6 +110,6 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 			report.Findings[i].Text += ": " + checked.Failure(f.Err).Error()
 		}
 	}
-	report.Findings = append([]fit.Finding{store}, report.Findings...)
+	report.Findings = append([]fitness.Finding{store}, report.Findings...)
 	return report, nil
 }

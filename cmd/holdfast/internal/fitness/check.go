@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // stepTime is how long the store may take for one step.
@@ -59,7 +58,7 @@ func (c *check) run(ctx context.Context, open func(context.Context) (driver.Stor
 		defer (*client).Close() // releases what a failed step left locked
 		if client == &c.mine {
 			c.store = store
-			c.say("open", fit.OK, "reachable, and its schema is in order (took %v)", round(time.Since(began)))
+			c.say("open", OK, "reachable, and its schema is in order (took %v)", round(time.Since(began)))
 		}
 	}
 	c.Traits = c.mine.Traits()
@@ -74,22 +73,22 @@ func (c *check) run(ctx context.Context, open func(context.Context) (driver.Stor
 			return
 		}
 	}
-	c.Findings = append(c.Findings, fit.Promises(c.Traits)...)
+	c.Findings = append(c.Findings, promises(c.Traits)...)
 }
 
 // say adds a finding. It returns false for a failure.
 //
 //go:noinline
-func (c *check) say(check string, result fit.Verdict, format string, args ...any) bool {
-	c.Findings = append(c.Findings, fit.Finding{Check: check, Result: result, Text: fmt.Sprintf(format, args...)})
-	return result != fit.Fail
+func (c *check) say(check string, result Verdict, format string, args ...any) bool {
+	c.Findings = append(c.Findings, Finding{Check: check, Result: result, Text: fmt.Sprintf(format, args...)})
+	return result != Fail
 }
 
 // failed adds the finding that an operation failed, and returns false.
 //
 //go:noinline
 func (c *check) failed(check, what string, err error) bool {
-	c.Findings = append(c.Findings, fit.Finding{Check: check, Result: fit.Fail, Text: what, Err: err})
+	c.Findings = append(c.Findings, Finding{Check: check, Result: Fail, Text: what, Err: err})
 	return false
 }
 
@@ -99,7 +98,7 @@ func (c *check) tried(check string, err error, not, fine string) bool {
 	if err != nil {
 		return c.failed(check, not, err)
 	}
-	return c.say(check, fit.OK, "%s", fine)
+	return c.say(check, OK, "%s", fine)
 }
 
 // within calls f with the time-out of a step.
@@ -144,7 +143,7 @@ func (c *check) rights(ctx context.Context) bool {
 	}
 	c.token = hold.Token()
 	if _, err = c.acquire(ctx, c.other); err == nil {
-		return c.say("refuse", fit.Fail, "two exclusive locks of one resource were granted at once. Do not use this store")
+		return c.say("refuse", Fail, "two exclusive locks of one resource were granted at once. Do not use this store")
 	} else if errors.Is(err, holdfast.ErrHeld) {
 		err = nil
 	}
@@ -154,7 +153,7 @@ func (c *check) rights(ctx context.Context) bool {
 	fine := c.tried("renew", c.renew(ctx, hold), "a lock cannot be renewed", "the lock is renewed: records may be changed")
 	holds, err := c.list(ctx, c.mine, holdfast.Filter{})
 	if _, found := find(holds, hold); err == nil && !found {
-		fine = c.say("list", fit.Fail, "the lock is not listed: status is not reliable")
+		fine = c.say("list", Fail, "the lock is not listed: status is not reliable")
 	} else {
 		more := fmt.Sprintf("the lock is listed, and %d more: all records may be read", len(holds)-1)
 		fine = c.tried("list", err, "holds cannot be listed", more) && fine
@@ -174,11 +173,11 @@ func (c *check) again(ctx context.Context) bool {
 	fine := true
 	switch token := hold.Token(); {
 	case c.Traits.Fencing == driver.FencingNone:
-		c.say("tokens", fit.Warn, "this store has none")
+		c.say("tokens", Warn, "this store has none")
 	case token > c.token:
-		c.say("tokens", fit.OK, "they rise: %d, then %d", c.token, token)
+		c.say("tokens", OK, "they rise: %d, then %d", c.token, token)
 	default:
-		fine = c.say("tokens", fit.Fail, "they do not rise: %d, then %d. Do not use them for fencing", c.token, token)
+		fine = c.say("tokens", Fail, "they do not rise: %d, then %d. Do not use them for fencing", c.token, token)
 	}
 	// A server may show the ID of the hold to nobody else.
 	holds, err := c.list(ctx, c.other, holdfast.Filter{Resource: c.resource})
@@ -200,7 +199,7 @@ func (c *check) cleanUp(ctx context.Context) bool {
 	case err != nil:
 		return c.failed("clean-up", "holds cannot be listed", err)
 	case len(holds) > 0:
-		return c.say("clean-up", fit.Fail, "released holds are still listed: %d of %q", len(holds), c.resource)
+		return c.say("clean-up", Fail, "released holds are still listed: %d of %q", len(holds), c.resource)
 	}
-	return c.say("clean-up", fit.OK, "nothing of this check is held; sweep removes its idle record in a day")
+	return c.say("clean-up", OK, "nothing of this check is held; sweep removes its idle record in a day")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // faulty is a store in memory whose calls decide disturbs.
@@ -55,9 +54,9 @@ func (s shared) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 
 // mustFind fails unless the check has that result and the words are in its text
 // or its error.
-func mustFind(t *testing.T, r Report, check string, result fit.Verdict, words ...string) {
+func mustFind(t *testing.T, r Report, check string, result Verdict, words ...string) {
 	t.Helper()
-	i := slices.IndexFunc(r.Findings, func(f fit.Finding) bool { return f.Check == check })
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == check })
 	if i < 0 {
 		t.Errorf("%s was not checked: %+v", check, r.Findings)
 		return
@@ -109,8 +108,8 @@ func TestSound(t *testing.T) {
 		if !slices.Equal(checks, want) {
 			t.Errorf("got  %q\nwant %q", checks, want)
 		}
-		mustFind(t, r, "list", fit.OK, "and 2 more")
-		mustFind(t, r, "ttl", fit.OK, "1s")
+		mustFind(t, r, "list", OK, "and 2 more")
+		mustFind(t, r, "ttl", OK, "1s")
 		if len(r.Pair) != pairs || len(r.Renewal) != pairs || len(r.HandOver) != handOvers {
 			t.Errorf("%d pairs, %d renewals, %d hand-overs", len(r.Pair), len(r.Renewal), len(r.HandOver))
 		}
@@ -156,12 +155,12 @@ func TestMissingRights(t *testing.T) {
 				return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !fixed.Load(), Err: refused}
 			})
 			r := Check(t.Context(), opens(f))
-			mustFind(t, r, check, fit.Fail, "permission denied")
+			mustFind(t, r, check, Fail, "permission denied")
 			if failed := r.Failed(); failed == nil || failed.Check != check {
 				t.Errorf("failed is %+v", failed)
 			}
 			if c.also != "" {
-				mustFind(t, r, c.also, fit.OK, "")
+				mustFind(t, r, c.also, OK, "")
 			}
 			if last := r.Findings[len(r.Findings)-1]; last.Check == "fencing" {
 				t.Error("it went on to the end")
@@ -174,7 +173,7 @@ func TestMissingRights(t *testing.T) {
 	}
 	t.Run("open", func(t *testing.T) {
 		r := Check(t.Context(), func(context.Context) (driver.Store, error) { return nil, refused })
-		mustFind(t, r, "open", fit.Fail, "permission denied")
+		mustFind(t, r, "open", Fail, "permission denied")
 	})
 	t.Run("open twice", func(t *testing.T) {
 		f, n := faulty(t, sound), 0
@@ -196,7 +195,7 @@ func TestLeftWithoutEnd(t *testing.T) {
 		var dead atomic.Bool
 		f := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseRequest: dead.Load()} })
 		r := Check(t.Context(), opens(dying{f, &dead}))
-		mustFind(t, r, "clean-up", fit.Fail, "--force")
+		mustFind(t, r, "clean-up", Fail, "--force")
 		if r.Left == "" {
 			t.Error("it does not say what is left")
 		}
@@ -222,7 +221,7 @@ func (d dying) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.Re
 // copy of.
 func TestNoExclusion(t *testing.T) {
 	r := Check(t.Context(), func(context.Context) (driver.Store, error) { return memlock.New(nil), nil })
-	mustFind(t, r, "refuse", fit.Fail, "Do not use")
+	mustFind(t, r, "refuse", Fail, "Do not use")
 }
 
 // slow lets each call reach the store only after a time.
@@ -238,9 +237,9 @@ func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(1500*time.Millisecond))
 		r := Check(t.Context(), opens(f))
-		mustFind(t, r, "round-trip", fit.OK, "take 3s, a renewal 1.5s")
-		mustFind(t, r, "ttl", fit.Warn, "--ttl 1m0s or more")
-		mustFind(t, r, "wake-ups", fit.OK, "after 3s")
+		mustFind(t, r, "round-trip", OK, "take 3s, a renewal 1.5s")
+		mustFind(t, r, "ttl", Warn, "--ttl 1m0s or more")
+		mustFind(t, r, "wake-ups", OK, "after 3s")
 		if len(r.Pair) != minPairs || *r.ShortestTTLMs != 60000 {
 			t.Errorf("%d pairs, TTL %v", len(r.Pair), *r.ShortestTTLMs)
 		}
@@ -255,7 +254,7 @@ func TestVerySlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(4*time.Second))
 		r := Check(t.Context(), opens(f))
-		mustFind(t, r, "ttl", fit.Warn, "--ttl 2m0s or more")
+		mustFind(t, r, "ttl", Warn, "--ttl 2m0s or more")
 		if f := r.Failed(); f != nil {
 			t.Errorf("%+v", f)
 		}
@@ -266,13 +265,13 @@ func TestVerySlow(t *testing.T) {
 func TestClocks(t *testing.T) {
 	for _, c := range []struct {
 		ahead  time.Duration
-		result fit.Verdict
+		result Verdict
 		says   string
 	}{
-		{999 * time.Millisecond, fit.OK, "999ms ahead of"},
-		{-time.Second, fit.OK, "1s behind"},
-		{1001 * time.Millisecond, fit.Warn, "1s ahead of this machine's, give or take 0s. No lock depends on it"},
-		{-time.Hour, fit.Warn, "1h0m0s behind"},
+		{999 * time.Millisecond, OK, "999ms ahead of"},
+		{-time.Second, OK, "1s behind"},
+		{1001 * time.Millisecond, Warn, "1s ahead of this machine's, give or take 0s. No lock depends on it"},
+		{-time.Hour, Warn, "1h0m0s behind"},
 	} {
 		inBubble(t, c.ahead.String(), func(t *testing.T) {
 			s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
@@ -286,12 +285,12 @@ func TestClocks(t *testing.T) {
 	t.Run("each client's", func(t *testing.T) {
 		s := mutant{Store: faulty(t, sound), traits: func(t *driver.Traits) { t.ServerClock = false }}
 		r := Check(t.Context(), opens(s))
-		mustFind(t, r, "offset", fit.Note, "no clock")
-		mustFind(t, r, "clock", fit.Warn, "each client's")
+		mustFind(t, r, "offset", Note, "no clock")
+		mustFind(t, r, "clock", Warn, "each client's")
 	})
 	t.Run("not told", func(t *testing.T) {
 		s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
-		mustFind(t, Check(t.Context(), opens(s)), "offset", fit.Note, "does not return it")
+		mustFind(t, Check(t.Context(), opens(s)), "offset", Note, "does not return it")
 	})
 }
 
@@ -312,13 +311,13 @@ func TestTokens(t *testing.T) {
 		},
 	}
 	s.granted = func(_ driver.Store, _ driver.AcquireRequest, g *driver.Grant) { g.Token = min(g.Token, 7) }
-	mustFind(t, Check(t.Context(), opens(s)), "tokens", fit.Fail, "do not rise: 7, then 7")
+	mustFind(t, Check(t.Context(), opens(s)), "tokens", Fail, "do not rise: 7, then 7")
 
 	s.granted = func(_ driver.Store, _ driver.AcquireRequest, g *driver.Grant) { g.Token = 0 }
 	s.traits = func(t *driver.Traits) { t.Fencing = driver.FencingNone }
 	r := Check(t.Context(), opens(s))
-	mustFind(t, r, "tokens", fit.Warn, "none")
-	mustFind(t, r, "fencing", fit.Warn, "no tokens")
+	mustFind(t, r, "tokens", Warn, "none")
+	mustFind(t, r, "fencing", Warn, "no tokens")
 }
 
 func TestWakeUps(t *testing.T) {
@@ -331,7 +330,7 @@ func TestWakeUps(t *testing.T) {
 	inBubble(t, "promised, but none comes", func(t *testing.T) {
 		f := faulty(t, silent)
 		r := Check(t.Context(), opens(f))
-		mustFind(t, r, "wake-ups", fit.Warn, "none came")
+		mustFind(t, r, "wake-ups", Warn, "none came")
 		if r.Failed() != nil || len(r.HandOver) < 1 || len(r.HandOver) > 3 {
 			t.Errorf("%+v, %d hand-overs", r.Failed(), len(r.HandOver))
 		}
@@ -342,8 +341,8 @@ func TestWakeUps(t *testing.T) {
 		}
 		s := mutant{Store: faulty(t, unsupported), traits: func(t *driver.Traits) { t.Notifies = false }}
 		r := Check(t.Context(), opens(s))
-		mustFind(t, r, "wake-ups", fit.Note, "there are none")
-		mustFind(t, r, "notifies", fit.Note, "poll")
+		mustFind(t, r, "wake-ups", Note, "there are none")
+		mustFind(t, r, "notifies", Note, "poll")
 	})
 	inBubble(t, "never granted", func(t *testing.T) {
 		f := faulty(t, sound)
@@ -353,7 +352,7 @@ func TestWakeUps(t *testing.T) {
 			}
 		}}
 		r := Check(t.Context(), opens(s))
-		mustFind(t, r, "wake-ups", fit.Fail, "did not get a released lock within ")
+		mustFind(t, r, "wake-ups", Fail, "did not get a released lock within ")
 	})
 }
 

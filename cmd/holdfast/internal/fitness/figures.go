@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 const (
@@ -29,7 +28,7 @@ const (
 // and times of this machine's clock before and after it.
 func (c *check) clock(created, before, after time.Time) {
 	if !c.Traits.ServerClock || created.IsZero() {
-		c.say("offset", fit.Note, "the store has no clock, or does not return it")
+		c.say("offset", Note, "the store has no clock, or does not return it")
 		return
 	}
 	half := after.Sub(before) / 2
@@ -39,9 +38,9 @@ func (c *check) clock(created, before, after time.Time) {
 	if off < 0 {
 		direction = "behind"
 	}
-	text, result := "", fit.OK
+	text, result := "", OK
 	if off.Abs()-half > farOff {
-		text, result = ". No lock depends on it, but the dates that status shows do; set whichever is wrong", fit.Warn
+		text, result = ". No lock depends on it, but the dates that status shows do; set whichever is wrong", Warn
 	}
 	c.say("offset", result, "the store's clock is %v %s this machine's, give or take %v%s", round(off.Abs()), direction, round(half), text)
 }
@@ -66,14 +65,14 @@ func (c *check) roundTrips(ctx context.Context) bool {
 		pair = append(pair, times[1].Sub(times[0])+times[3].Sub(times[2]))
 		renewal = append(renewal, times[2].Sub(times[1]))
 	}
-	c.Pair, c.Renewal, c.ttl = pair, renewal, fit.SensibleTTL(all.Quantile(1))
+	c.Pair, c.Renewal, c.ttl = pair, renewal, sensibleTTL(all.Quantile(1))
 	c.ShortestTTLMs = new(c.ttl.Milliseconds())
-	c.say("round-trip", fit.OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
+	c.say("round-trip", OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
 		median(pair), median(renewal), longest(pair), longest(renewal), len(pair))
 	if c.ttl > holdfast.DefaultTTL {
-		return c.say("ttl", fit.Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.ttl, holdfast.DefaultTTL)
+		return c.say("ttl", Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.ttl, holdfast.DefaultTTL)
 	}
-	return c.say("ttl", fit.OK, "the shortest --ttl that makes sense is %v", c.ttl)
+	return c.say("ttl", OK, "the shortest --ttl that makes sense is %v", c.ttl)
 }
 
 func longest(s Samples) time.Duration { return round(s.Quantile(1)) }
@@ -91,17 +90,17 @@ func (c *check) wakeUps(ctx context.Context) bool {
 		return c.failed("wake-ups", "a lock cannot be handed over", err)
 	}
 	if err != nil {
-		return c.say("wake-ups", fit.Fail, "a waiter did not get a released lock within %v", round(limit))
+		return c.say("wake-ups", Fail, "a waiter did not get a released lock within %v", round(limit))
 	}
 	c.HandOver = took
 	handedOver := median(took)
 	switch {
 	case !c.Traits.Notifies:
-		return c.say("wake-ups", fit.Note, "there are none; a waiter gets a released lock after %v", handedOver)
+		return c.say("wake-ups", Note, "there are none; a waiter gets a released lock after %v", handedOver)
 	case took.Quantile(0.5)-c.Pair.Quantile(1) >= unaided: // unless the store is just slow
-		return c.say("wake-ups", fit.Warn, "none came: the waiter detected the release by polling, after %v", handedOver)
+		return c.say("wake-ups", Warn, "none came: the waiter detected the release by polling, after %v", handedOver)
 	}
-	return c.say("wake-ups", fit.OK, "a waiter gets a released lock after %v", handedOver)
+	return c.say("wake-ups", OK, "a waiter gets a released lock after %v", handedOver)
 }
 
 // refusals is the key of a channel for the refusals of a waiter: those of others, and of those

@@ -6,12 +6,33 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/server/fit"
 )
+
+// Verdict is the result of a Finding.
+type Verdict string
+
+// The verdicts.
+const (
+	OK   Verdict = "ok"
+	Note Verdict = "note" // something that the user should know
+	Warn Verdict = "warn" // it can be used, but not for everything, or not as it is
+	Fail Verdict = "fail" // it cannot be used
+)
+
+// Finding is one result of a check. Scripts read it as JSON: a field may be added, none changed.
+type Finding struct {
+	// Check is a word that scripts may look for.
+	Check  string  `json:"check"`
+	Result Verdict `json:"result"`
+	// Text is what was found and what to do about it.
+	Text string `json:"text"`
+	// Err is the store's error, if there was one.
+	Err error `json:"-"`
+}
 
 // Report is the result of a check.
 type Report struct {
-	Findings []fit.Finding
+	Findings []Finding
 	// Traits are what the store promises; without a name if it was not opened.
 	Traits holdfast.Traits
 	// Left is the resource that may be held without an end; empty: none.
@@ -36,9 +57,9 @@ type Figures struct {
 }
 
 // Failed returns the first finding that failed, or nil.
-func (r Report) Failed() *fit.Finding {
+func (r Report) Failed() *Finding {
 	for i, f := range r.Findings {
-		if f.Result == fit.Fail {
+		if f.Result == Fail {
 			return &r.Findings[i]
 		}
 	}
@@ -54,7 +75,7 @@ func (r Report) JSON(store string) any {
 	return struct {
 		Store    string         `json:"store"`
 		Fit      bool           `json:"fit"`
-		Findings []fit.Finding  `json:"findings"`
+		Findings []Finding      `json:"findings"`
 		Traits   *output.Traits `json:"traits"`
 		Figures  Figures        `json:"figures"`
 	}{store, r.Failed() == nil, r.Findings, traits, r.Figures}
@@ -71,12 +92,12 @@ func (r Report) Rows() [][]string {
 
 // Isolation says whether run --isolate is possible here, by trying it. It has nothing to do
 // with the store.
-func Isolation() fit.Finding {
+func Isolation() Finding {
 	text := "run --isolate can be used here"
 	if g, err := guard.Start(true); err != nil {
 		text = "run --isolate cannot be used here: " + err.Error()
 	} else {
 		g.Close()
 	}
-	return fit.Finding{Check: "isolate", Result: fit.Note, Text: text}
+	return Finding{Check: "isolate", Result: Note, Text: text}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/server/fit"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -25,7 +24,7 @@ func TestCheckJSON(t *testing.T) {
 	}{
 		"all": {
 			Report{
-				Findings: []fit.Finding{{Check: "open", Result: fit.OK, Text: "fine"}},
+				Findings: []Finding{{Check: "open", Result: OK, Text: "fine"}},
 				Traits:   sqlitelock.Traits(),
 				Figures: Figures{
 					Pair: samples(1, 2, 3), Renewal: samples(1), HandOver: samples(1000),
@@ -41,7 +40,7 @@ func TestCheckJSON(t *testing.T) {
 				`"clockAheadMs":-1.23,"clockUncertaintyMs":1,"shortestTtlMs":60000}}`,
 		},
 		"nothing": {
-			Report{Findings: []fit.Finding{{Check: "open", Result: fit.Fail, Text: "no", Err: errors.New("told apart")}}},
+			Report{Findings: []Finding{{Check: "open", Result: Fail, Text: "no", Err: errors.New("told apart")}}},
 			`{"store":"locks.db","fit":false,"findings":[{"check":"open","result":"fail","text":"no"}],"traits":null,` +
 				`"figures":{"acquireAndRelease":null,"renewal":null,"handOver":null,` +
 				`"clockAheadMs":null,"clockUncertaintyMs":null,"shortestTtlMs":null}}`,

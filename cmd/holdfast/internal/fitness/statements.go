@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
-	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 const (
@@ -42,12 +41,12 @@ func (c *check) compared(t *twin) bool {
 	case t.err != nil:
 		return c.failed("statements", t.doing+" gets no answer", fmt.Errorf("statements: %w", t.err))
 	case t.wrong != "":
-		return c.say("statements", fit.Fail, "%s. Do not use this store: its server understands a statement in another way", t.wrong)
+		return c.say("statements", Fail, "%s. Do not use this store: its server understands a statement in another way", t.wrong)
 	}
 	if t.late {
-		return c.say("statements", fit.Note, "%d requests are answered, and change the record, as they should; the store is too slow to try all kinds", t.asked)
+		return c.say("statements", Note, "%d requests are answered, and change the record, as they should; the store is too slow to try all kinds", t.asked)
 	}
-	return c.say("statements", fit.OK, "%d requests of all kinds are answered, and change the record, as they should", t.asked)
+	return c.say("statements", OK, "%d requests of all kinds are answered, and change the record, as they should", t.asked)
 }
 
 // run makes the requests.

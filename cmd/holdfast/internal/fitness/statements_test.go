@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // mutant is a store that misunderstands something: it is asked, and answers, what the
@@ -208,7 +207,7 @@ func TestMisunderstandings(t *testing.T) {
 			m := c.mutant
 			m.Store = s
 			r := Check(t.Context(), opens(m))
-			mustFind(t, r, "statements", fit.Fail, c.says, "Do not use this store: ")
+			mustFind(t, r, "statements", Fail, c.says, "Do not use this store: ")
 			mustBeFree(t, s)
 		})
 	}
@@ -224,7 +223,7 @@ func TestOtherTraits(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			s := mutant{Store: faulty(t, sound), traits: change}
 			r := Check(t.Context(), opens(s))
-			mustFind(t, r, "statements", fit.OK, "as they should")
+			mustFind(t, r, "statements", OK, "as they should")
 			mustBeFree(t, s)
 		})
 	}
@@ -246,7 +245,7 @@ func TestSlowPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, sound)
 		r := Check(t.Context(), opens(hesitant{f}))
-		mustFind(t, r, "statements", fit.Note, "as they should; the store is too slow to try all kinds")
+		mustFind(t, r, "statements", Note, "as they should; the store is too slow to try all kinds")
 		mustBeFree(t, f)
 	})
 }

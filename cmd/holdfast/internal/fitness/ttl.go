@@ -1,4 +1,4 @@
-package fit
+package fitness
 
 import "time"
 
@@ -12,9 +12,9 @@ const minSensibleTTL = time.Second
 // times as long as the slowest one that was measured.
 const ttlRoundTrips = 30
 
-// SensibleTTL returns the shortest TTL that makes sense for a store whose slowest
+// sensibleTTL returns the shortest TTL that makes sense for a store whose slowest
 // answer took that long, rounded up to a round number.
-func SensibleTTL(slowest time.Duration) time.Duration {
+func sensibleTTL(slowest time.Duration) time.Duration {
 	need := max(minSensibleTTL, ttlRoundTrips*slowest)
 	unit := time.Second
 	for unit < time.Hour && need > 30*unit {

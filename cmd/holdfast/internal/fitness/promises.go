@@ -1,11 +1,11 @@
-package fit
+package fitness
 
 import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Promises returns what a store's traits mean for its users.
-func Promises(t driver.Traits) []Finding {
+// promises returns what a store's traits mean for its users.
+func promises(t driver.Traits) []Finding {
 	var fs []Finding
 	say := func(check string, result Verdict, text string) {
 		fs = append(fs, Finding{Check: check, Result: result, Text: text})
