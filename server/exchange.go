@@ -74,6 +74,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case at.open:
 		at.serve(x)
 	case !x.identified() || !x.readBudget(): // refused
+	case !at.query && r.URL.RawQuery != "":
+		x.refuse(wire.KindInvalid, "this path takes no parameters")
 	case !x.prepared():
 		x.refuse(wire.KindUnknown, s.notReady())
 	default:

@@ -10,8 +10,10 @@ import (
 // route is what is served at a path.
 type route struct {
 	method string
-	// open routes are for everybody, whether the store is ready or not.
+	// open routes are for everybody, whether the store is ready or not. They ignore parameters,
+	// which probes may add.
 	open  bool
+	query bool // it takes parameters
 	serve func(*exchange)
 }
 
@@ -20,19 +22,19 @@ type route struct {
 // there is nothing to match.
 func (s *Server) makeRoutes() map[string]route {
 	return map[string]route{
-		wire.AcquirePath:      {http.MethodPost, false, s.acquire},
-		wire.RenewPath:        {http.MethodPost, false, s.renew},
-		wire.ReleasePath:      {http.MethodPost, false, s.release},
-		wire.ForceReleasePath: {http.MethodPost, false, s.forceRelease},
-		wire.SweepPath:        {http.MethodPost, false, s.sweep},
-		wire.HoldsPath:        {http.MethodGet, false, s.holds},
-		wire.WaitersPath:      {http.MethodGet, false, s.waiters},
-		wire.WatchPath:        {http.MethodGet, false, s.watch},
-		wire.HistoryPath:      {http.MethodGet, false, s.history},
-		wire.TraitsPath:       {http.MethodGet, false, s.traits},
-		"/healthz":            {http.MethodGet, true, s.healthz},
-		"/readyz":             {http.MethodGet, true, s.readyz},
-		"/openapi.yaml":       {http.MethodGet, true, s.openAPI},
+		wire.AcquirePath:      {http.MethodPost, false, false, s.acquire},
+		wire.RenewPath:        {http.MethodPost, false, false, s.renew},
+		wire.ReleasePath:      {http.MethodPost, false, false, s.release},
+		wire.ForceReleasePath: {http.MethodPost, false, false, s.forceRelease},
+		wire.SweepPath:        {http.MethodPost, false, false, s.sweep},
+		wire.HoldsPath:        {http.MethodGet, false, true, s.holds},
+		wire.WaitersPath:      {http.MethodGet, false, true, s.waiters},
+		wire.WatchPath:        {http.MethodGet, false, true, s.watch},
+		wire.HistoryPath:      {http.MethodGet, false, true, s.history},
+		wire.TraitsPath:       {http.MethodGet, false, false, s.traits},
+		"/healthz":            {http.MethodGet, true, false, s.healthz},
+		"/readyz":             {http.MethodGet, true, false, s.readyz},
+		"/openapi.yaml":       {http.MethodGet, true, false, s.openAPI},
 	}
 }
 

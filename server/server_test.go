@@ -145,6 +145,16 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	mustBe(t, s.post(wire.HoldsPath, "{}"), wire.KindMethod)
+	for _, path := range []string{wire.AcquirePath, wire.RenewPath, wire.ReleasePath, wire.ForceReleasePath, wire.SweepPath} {
+		mustBe(t, s.post(path+"?limit=3", "{}"), wire.KindInvalid)
+	}
+	mustBe(t, s.get(wire.TraitsPath+"?a"), wire.KindInvalid)
+	for _, path := range []string{wire.HoldsPath, wire.WaitersPath, wire.WatchPath} {
+		mustBe(t, s.get(path+"?a=b"), wire.KindInvalid)
+	}
+	if a := s.get("/readyz?at=17"); a.status != http.StatusOK {
+		t.Errorf("a probe with a parameter: %d", a.status)
+	}
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.yaml"} {
 		if a := s.get(path); a.status != http.StatusOK || a.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %v", path, a.status, a.header)
