@@ -131,7 +131,7 @@ func (s *Server) identify() {
 			return
 		}
 		s.opts.Health.Preparing(err)
-		s.opts.Logger.Error("holdfast server: the store is not ready, trying again", "error", err)
+		s.failures.note("init", err)
 		if backoff.Wait(s.scope.Life, pauses.Next()) != nil {
 			return
 		}

@@ -346,3 +346,34 @@ func TestFileConcurrently(t *testing.T) {
 		}
 	})
 }
+
+// What limits how long holders may work whose store is gone.
+func TestLongestTTL(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules   string
+		longest time.Duration
+		endless bool
+	}{
+		"the default":    {`{"resources":"a","may":["lock"]},{"resources":"b","may":["lock"],"maxTtl":"1h"}`, 24 * time.Hour, false},
+		"longer":         {`{"resources":"a","may":["lock"]},{"resources":"b","may":["lock"],"maxTtl":"48h"}`, 48 * time.Hour, false},
+		"shorter":        {`{"resources":"a","may":["lock"],"maxTtl":"30s"},{"resources":"*","may":["look"]}`, 30 * time.Second, false},
+		"without an end": {`{"resources":"a","may":["lock"],"maxTtl":"1h"},{"resources":"b","may":["lock"],"maxTtl":"forever"}`, time.Hour, true},
+		"nobody locks":   {`{"resources":"*","may":["look"]}`, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "auth.json")
+			text := `{"callers":[{"name":"a","certificateNames":["a.example"],"rules":[` + c.rules + `]}]}`
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenFile(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if longest, endless := f.LongestTTL(); longest != c.longest || endless != c.endless {
+				t.Errorf("%v, %v", longest, endless)
+			}
+		})
+	}
+}

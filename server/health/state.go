@@ -59,11 +59,11 @@ func (s State) Says() string {
 	case Ending:
 		return "This server is ending: requests should go to another one."
 	case Starting:
-		says := "The store has not answered yet"
+		says := "The store has not answered yet, for " + s.ago(s.Since)
 		if s.Failure != None {
-			says = "The store is not prepared yet: " + s.why()
+			says = "The store could not be prepared for " + s.ago(s.Since) + ": " + s.why()
 		}
-		return says + ", for " + s.ago(s.Since) + ". No lock is granted until it is prepared."
+		return says + ". No lock is granted until it is prepared."
 	case Failing:
 		return s.saysFailing()
 	case Replaced:
