@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,8 +25,8 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/dashboard"
-	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/health"
+	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -192,6 +193,8 @@ type scene struct {
 	store   *memlock.Store
 	history *fakeHistory
 	looks   atomic.Int64 // how often the dashboard has looked at the store
+	takes   atomic.Int64 // how long a list of all takes
+	known   *health.Log
 	url     string
 	who     access.Caller // of the next requests
 	mu      sync.Mutex
@@ -204,13 +207,15 @@ func newScene(t testing.TB, who access.Caller) *scene {
 		t.Fatal(err)
 	}
 	calls := health.New()
-	looker := sight.New(s.store, &sight.Options{StoreCall: func(ctx context.Context, op string, took time.Duration, err error) {
+	s.known = calls
+	store := slow{s.store, &s.takes}
+	looker := sight.New(store, &sight.Options{StoreCall: func(ctx context.Context, op string, took time.Duration, err error) {
 		calls.StoreCall(ctx, op, took, err)
 		if op == "list" {
 			s.looks.Add(1)
 		}
 	}})
-	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Looker: looker, Health: calls, History: log, Identify: func(*http.Request) (access.Caller, error) {
+	pages, err := dashboard.New(store, &dashboard.Options{Name: "a store", Version: "holdfast 1.2.3", Looker: looker, Health: calls, History: log, Identify: func(*http.Request) (access.Caller, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.who, nil
@@ -229,6 +234,19 @@ func newScene(t testing.TB, who access.Caller) *scene {
 	})
 	s.url = server.URL + "/locks/"
 	return s
+}
+
+// slow is a store whose list of all takes a time.
+type slow struct {
+	*memlock.Store
+	takes *atomic.Int64
+}
+
+func (s slow) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	if f.Resource == "" {
+		time.Sleep(time.Duration(s.takes.Load()))
+	}
+	return s.Store.List(ctx, f)
 }
 
 // hold adds a hold.
@@ -259,4 +277,15 @@ func (s *scene) release(q driver.AcquireRequest) {
 	}}); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// holders returns the owners of those who hold a resource.
+func (s *scene) holders(resource string) (owners []string) {
+	for h, err := range s.store.List(context.Background(), driver.Filter{Resource: resource}) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		owners = append(owners, h.Owner)
+	}
+	return owners
 }

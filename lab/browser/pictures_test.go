@@ -59,7 +59,7 @@ func TestPictures(t *testing.T) {
 	s.history.nightlyRuns("nightly", "cron")
 	s.history.held("nightly", "reports", 10*time.Second, 0, "")
 	b.visit(s.url + "resource?name=nightly")
-	b.shows("reports on web2", "1 waits", "Who held it before")
+	b.shows("reports on web2", "Who held it before")
 	b.picture("resource", chromedp.FullScreenshot(100)) // as PNG
 }
 

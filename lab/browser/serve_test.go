@@ -133,9 +133,9 @@ func TestColdStart(t *testing.T) {
 	run("--owner", "waiter", "--wait", "300s", "nightly", "--", "true")
 	b.shows("1 waits")
 	killTree(t, dead.Process.Pid)
-	b.shows("needs a look", "nightly", "Held by dead", "ends in", "waiter on", "has waited for")
+	b.shows("needs a look", "nightly", "dead on", "Time left", "waiter on", "waits to hold it")
 	b.do(chromedp.Click(`.trouble .resource`))
-	b.shows("killed or stopped", "Ends in")
+	b.shows("killed or stopped", "Time left")
 }
 
 // killTree kills holdfast run with all its descendants, the guard too, as a power loss does:
@@ -200,13 +200,13 @@ func TestSignIn(t *testing.T) {
 	s := serve(t, state, "--listen", "127.0.0.1:0", "--auth", auth)
 	b.visit(s.url + "resource?name=nightly")
 	b.shows("Sign in", "Your token")
-	if strings.Contains(b.text(), "Nobody holds it") {
+	if strings.Contains(b.text(), "Nobody held it") {
 		t.Error("it shows a page to everybody")
 	}
 	b.do(chromedp.SendKeys(`#token`, "hf_wrong"), chromedp.Click(`#sign-in button`))
 	b.shows("No caller has this token.")
 	b.do(chromedp.SendKeys(`#token`, secret), chromedp.Click(`#sign-in button`))
-	b.shows("nightly", "Nobody holds it.", "ops", "Sign out")
+	b.shows("nightly", "Nobody held it at the last look.", "ops", "Sign out")
 	if at := eval[string](b, `location.pathname + location.search + document.cookie + JSON.stringify(localStorage)`); at != "/resource?name=nightly{}" {
 		t.Errorf("after the sign-in: %s", at)
 	}
@@ -216,13 +216,13 @@ func TestSignIn(t *testing.T) {
 	b.shows("You have no right to look at this resource.")
 	writeAuth(t, auth, entry)
 	b.visit(s.url + "resource?name=nightly")
-	b.shows("Nobody holds it.")
+	b.shows("Nobody held it at the last look.")
 
 	// The server ends, and starts again at the same address: the session is still valid.
 	s.stop(t)
 	b.shows("The server does not answer")
 	again := serve(t, state, "--listen", strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/"), "--auth", auth)
-	b.shows("Nobody holds it.")
+	b.shows("Nobody held it at the last look.")
 	for strings.Contains(b.text(), "does not answer") {
 		b.do(chromedp.Sleep(100_000_000))
 	}
@@ -232,7 +232,7 @@ func TestSignIn(t *testing.T) {
 	writeAuth(t, auth, newEntry)
 	b.shows("Sign in", "Your token")
 	b.do(chromedp.SendKeys(`#token`, newSecret), chromedp.Click(`#sign-in button`))
-	b.shows("nightly", "Nobody holds it.")
+	b.shows("nightly", "Nobody held it at the last look.")
 	b.do(chromedp.Click(`[data-sign-out]`))
 	b.shows("Sign in", "Your token")
 	b.visit(again.url)

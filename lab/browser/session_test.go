@@ -79,7 +79,7 @@ func TestSessionEnds(t *testing.T) {
 	b := open(t, 1200, 900, "401", "Failed to load")
 	b.visit(url + "resource?name=nightly")
 	signIn(b)
-	b.shows("Nobody holds it.")
+	b.shows("Nobody held it at the last look.")
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	defer cancel()
 	if err := chromedp.Do(ctx); err != nil {
@@ -95,7 +95,7 @@ func TestSessionEnds(t *testing.T) {
 	other.shows("Your token")
 	login.lasts(time.Hour)
 	signIn(b)
-	b.shows("Nobody holds it.")
+	b.shows("Nobody held it at the last look.")
 	if at := eval[string](b, `location.pathname + location.search`); at != "/resource?name=nightly" {
 		t.Errorf("after the sign-in: %s", at)
 	}

@@ -77,7 +77,7 @@ func (d *Dashboard) releasePage(v *visit) {
 
 // closing is the row of buttons of a dialog.
 func closing(act node) node {
-	return html.Div(class("buttons"), html.Button(html.Type("button"), class("quiet scripted"), html.Data("close", ""), text("Cancel")), act)
+	return html.Div(class("buttons"), html.Button(html.Type("button"), class("plain scripted"), html.Data("close", ""), text("Cancel")), act)
 }
 
 // force releases holds one by one, each of which its ref and its token name: a page that is old

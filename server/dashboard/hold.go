@@ -36,9 +36,9 @@ func (v *visit) over(h driver.Status) bool {
 }
 
 // hold says in sentences who holds a resource, until when, and whether the holder is alive. It
-// is the same wherever a hold is shown: on the first page, on that of the resource, where it
-// has a link to release it by force, and in the dialog for that.
-func (v *visit) hold(h driver.Status, links bool) node {
+// is the same wherever a hold is shown: on the first page and on that of the resource, where it
+// acts, by a link to release it by force, and in the dialog for that.
+func (v *visit) hold(h driver.Status, acts bool) node {
 	ref, force := wire.RefOf(h.HoldID), v.caller.May(access.Force, h.Resource)
 	pulse, why := vitality(h)
 	until, renewed := says("Time left: %", left(v.shrinks(h.Left))), group()
@@ -59,16 +59,16 @@ func (v *visit) hold(h driver.Status, links bool) node {
 	if ago := v.grows(h.RenewedAgo()); ago != driver.Unknown {
 		renewed = says("; renewed % ago", up(ago))
 	}
-	return html.Div(class("hold"), html.Data("key", ref), only(links, html.ID(ref)),
+	return html.Div(class("hold"), html.Data("key", ref), only(acts, html.ID(ref)),
 		html.P(says("% % holds it "+words.Mode(h.Mode, h.Limit)+", for %. %%. ",
 			searchLink(h.Owner, h.Host, words.Holder(h)), html.Span(class("pulse "+pulse), text(pulse)), up(v.grows(h.Age())), until, renewed), text(why),
 			only(h.TakeoverDelay > 0, text(" If it is not released, it keeps others out for "+words.Duration(h.TakeoverDelay)+" more.")),
 			only(h.Comment != "", says(" “%”", name(h.Comment)))),
 		html.P(class("soft"),
 			says("For a ticket: % ", html.A(html.Href(link(h.Resource)+"#"+ref), html.Code(text(ref)))),
-			html.Button(html.Type("button"), class("quiet small"), html.Data("copy", ""), html.Aria("label", "Copy "+ref), text("Copy")),
+			html.Button(html.Type("button"), class("plain small"), html.Data("copy", ""), html.Aria("label", "Copy "+ref), text("Copy")),
 			only(force, says(" Token %", html.Span(class("number"), text(strconv.FormatUint(h.Token, 10))))),
-			only(links, v.releaseLink(h.Resource, ref))),
+			only(acts, v.releaseLink(h.Resource, ref))),
 	)
 }
 

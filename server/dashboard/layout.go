@@ -114,7 +114,7 @@ func cell(label string, is ...node) node { return html.Td(html.Data("label", lab
 
 // section is a heading with what is below it.
 func section(id, heading string, rest ...node) node {
-	return html.Section(html.Aria("labelledby", id), html.H2(html.ID(id), text(heading)), group(rest...))
+	return html.Section(html.Data("key", "s-"+id), html.Aria("labelledby", id), html.H2(html.ID(id), text(heading)), group(rest...))
 }
 
 // soft is what is less important than the rest.
@@ -158,7 +158,7 @@ func (v *visit) who() node {
 		return group()
 	}
 	return html.Div(class("who"), html.Span(text(v.caller.Name())), only(v.d.opts.Login != nil,
-		html.Button(html.Type("button"), class("quiet scripted"), html.Data("sign-out", ""), text("Sign out"))))
+		html.Button(html.Type("button"), class("plain scripted"), html.Data("sign-out", ""), text("Sign out"))))
 }
 
 // foot says which server this is.
@@ -247,5 +247,5 @@ func (v *visit) doubtful() bool { return v.old || healthLevels[v.state.Level] >=
 
 // now is the first line of the page.
 func (v *visit) now() node {
-	return html.Div(html.ID("now"), each(v.lines(), func(l line) node { return html.P(class("line "+l.level.String()), l.says) }))
+	return html.Section(html.ID("now"), html.Aria("label", "How the store is"), each(v.lines(), func(l line) node { return html.P(class("line "+l.level.String()), l.says) }))
 }

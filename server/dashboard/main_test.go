@@ -171,7 +171,7 @@ func (s *scene) shows(path string, texts ...string) {
 // says fails the test unless the first line of the page has the text, whatever its status.
 func (s *scene) says(path, text string) {
 	s.Helper()
-	_, line, _ := strings.Cut(s.get(path).Body.String(), `<div id="now">`)
+	_, line, _ := strings.Cut(s.get(path).Body.String(), `<section id="now"`)
 	line, _, _ = strings.Cut(line, "<main")
 	if !strings.Contains(plain(line), text) {
 		s.Errorf("%s: %q, in %s", path, text, plain(line))

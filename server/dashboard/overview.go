@@ -132,9 +132,7 @@ func (v *visit) card(e *entry) node {
 	v = v.of(e)
 	return html.Li(class("trouble "+e.Level.String()), html.Data("key", "t-"+url.PathEscape(e.Resource)),
 		html.H3(badge(e.Level), text(" "), resourceLink(e.Resource)),
-		each(e.Holds[:min(len(e.Holds), maxHolds)], func(h driver.Status) node {
-			return group(v.hold(h, false), html.P(v.releaseLink(e.Resource, wire.RefOf(h.HoldID))))
-		}),
+		each(e.Holds[:min(len(e.Holds), maxHolds)], func(h driver.Status) node { return v.hold(h, true) }),
 		more(len(e.Holds)-maxHolds, "more hold it."), v.longest(e))
 }
 
@@ -179,8 +177,8 @@ func (v *visit) all(matching []*entry, search string, chosen filter, ofHost int)
 			only(ofHost > 0, danger(url.Values{"host": {search}}, "Release by force: all of this host",
 				"Release all "+words.Count(ofHost, "hold", "holds")+" of this host…"))),
 		rows,
-		only(len(matching) > maxRows, soft(class("wide-only"), text(first(maxRows)))),
-		only(len(matching) > narrowRows, soft(class("narrow-only"), text(first(narrowRows)))))
+		only(len(matching) > maxRows, html.P(class("soft wide-only"), text(first(maxRows)))),
+		only(len(matching) > narrowRows, html.P(class("soft narrow-only"), text(first(narrowRows)))))
 }
 
 // row is a resource in the table.
@@ -236,7 +234,7 @@ func (d *Dashboard) resource(v *visit) {
 	v = v.of(e)
 	v.show(http.StatusOK, words.Printable(resource), crumbs(),
 		html.H1(name(resource), only(e.Level > fine, group(text(" "), badge(e.Level)))),
-		html.P(v.usual(resource), html.Button(html.Type("button"), class("quiet scripted"), html.Data("look", url.PathEscape(resource)), text("Look now"))),
+		html.P(v.usual(resource), html.Button(html.Type("button"), class("plain scripted"), html.Data("look", url.PathEscape(resource)), text("Look now"))),
 		v.holders(e), v.queue(e), v.past(resource))
 }
 

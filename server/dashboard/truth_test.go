@@ -124,7 +124,7 @@ func TestWhichServer(t *testing.T) {
 	with(t, func() dashboard.Options {
 		return dashboard.Options{Version: "1.2.3", Identify: func(*http.Request) (access.Caller, error) { return nil, access.ErrAnonymous }}
 	}, func(s *scene) {
-		if page := s.get("/").Body.String(); strings.Contains(page, "1.2.3") || strings.Contains(page, "the store") {
+		if page := s.get("/").Body.String(); strings.Contains(page, "1.2.3") || strings.Contains(page, "The store is") {
 			s.Error(page)
 		}
 	})
