@@ -116,7 +116,9 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	}
 	if d.looker = d.opts.Looker; d.looker == nil {
 		known := d.opts.Health
-		d.looker = sight.New(store, &sight.Options{Skip: server.Reserved, StoreCall: known.StoreCall, Answered: known.Answered, Logger: d.opts.Logger})
+		d.looker = sight.New(store, &sight.Options{
+			Skip: server.Reserved, StoreCall: known.StoreCall, Answered: known.Answered, Logger: d.opts.Logger,
+		})
 	}
 	d.forcer = server.Forcer{Store: store, Audit: d.opts.Audit, History: d.opts.History}
 	d.host, _ = os.Hostname() // without one it has no name
@@ -155,7 +157,8 @@ func (d *Dashboard) Serves(path string) bool {
 
 // policy keeps pages from loading or sending anything elsewhere, and from being shown within
 // another page.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'"
 
 // ServeHTTP implements http.Handler.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {

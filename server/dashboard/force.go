@@ -22,6 +22,9 @@ import (
 // actPatience is how long the store may take for all that a page asks it to do.
 const actPatience = 15 * time.Second
 
+// reasons are those that a page proposes.
+var reasons = []string{"Its host is gone", "Its program hangs", "Its program was killed", "It was locked by mistake"}
+
 // releasePage asks whether to release what the address names: a hold by its resource and ref,
 // all holds of a resource, or all whose holders say that they run on a host. Pages show it in
 // a dialog.
@@ -48,9 +51,10 @@ func (d *Dashboard) releasePage(v *visit) {
 			}
 			if n++; n <= maxRows {
 				names := url.Values{"resource": {h.Resource}, "ref": {is}, "token": {strconv.FormatUint(h.Token, 10)}}
-				found = append(found, html.Li(
-					html.Input(html.Type("checkbox"), html.Value(names.Encode()), html.Aria("label", "Release "+is), only(host != "" || ref != "" || len(holds) == 1, html.Checked())),
-					html.Div(html.H2(name(h.Resource)), v.of(e).hold(h, false), html.P(class("result"), html.Role("status")))))
+				box := html.Input(html.Type("checkbox"), html.Value(names.Encode()), html.Aria("label", "Release "+is),
+					only(host != "" || ref != "" || len(holds) == 1, html.Checked()))
+				became := html.P(class("result"), html.Role("status"))
+				found = append(found, html.Li(box, html.Div(html.H2(name(h.Resource)), v.of(e).hold(h, false), became)))
 			}
 		}
 	}
@@ -60,24 +64,25 @@ func (d *Dashboard) releasePage(v *visit) {
 		return
 	}
 	v.show(http.StatusOK, "Release by force", html.H1(html.ID("release"), text("Release by force")),
-		only(host != "", html.P(says("These are the holds whose holders say that they run on %. Nobody has checked that.", html.B(name(host))))),
+		only(host != "", html.P(says("These holders say that they run on %. Nobody has checked that.", html.B(name(host))))),
 		html.Form(html.ID("force"),
 			html.Ul(class("chosen"), group(found...)), more(n-maxRows, "more are not listed, and stay."),
-			html.P(text("This does not stop the old holder: it may go on until its next renewal tells it that the lock is gone. Whoever waits next may get the lock at once.")),
+			html.P(text("This does not stop the old holder: it may go on until its next renewal tells it that the lock is gone. "+
+				"Whoever waits next may get the lock at once.")),
 			html.Label(html.For("reason"), text("Why?")),
 			html.Input(html.ID("reason"), html.List("reasons"), html.MaxLength("400"), html.Required(), html.AutoComplete("off")),
-			html.DataList(html.ID("reasons"), each([]string{"Its host is gone", "Its program hangs", "Its program was killed", "It was locked by mistake"},
-				func(s string) node { return html.Option(html.Value(s)) })),
+			html.DataList(html.ID("reasons"), each(reasons, func(s string) node { return html.Option(html.Value(s)) })),
 			html.P(class("error"), html.Role("alert"), gomponents.Attr("hidden")),
 			closing(html.Button(html.Type("submit"), class("danger scripted"), text("Release"))),
 		),
-		html.NoScript(soft(says("This needs JavaScript. % does it without.", html.Code(text("holdfast unlock --force "+words.Argument(query.Get("name"))))))),
+		html.NoScript(soft(says("This needs JavaScript. % does it without.",
+			html.Code(text("holdfast unlock --force "+words.Argument(query.Get("name"))))))),
 	)
 }
 
 // closing is the row of buttons of a dialog.
 func closing(act node) node {
-	return html.Div(class("buttons"), html.Button(html.Type("button"), class("plain scripted"), html.Data("close", ""), text("Cancel")), act)
+	return html.Div(class("buttons"), button("close", "", "Cancel"), act)
 }
 
 // force releases holds one by one, each of which its ref and its token name: a page that is old
@@ -115,7 +120,8 @@ func (d *Dashboard) force(v *visit) {
 	released := map[string]bool{}
 	for _, h := range body.Holds {
 		token, _ := strconv.ParseUint(h.Token, 10, 64) // 0 is refused
-		r, err := d.forcer.Release(ctx, v.r, v.caller, v.account(), server.Force{Resource: h.Resource, Ref: h.Ref, Token: token, Reason: body.Reason})
+		q := server.Force{Resource: h.Resource, Ref: h.Ref, Token: token, Reason: body.Reason}
+		r, err := d.forcer.Release(ctx, v.r, v.caller, v.account(), q)
 		if err != nil && !errors.Is(err, server.ErrDenied) && !errors.Is(err, driver.ErrInvalid) {
 			d.opts.Logger.Warn("a release by force failed", "resource", h.Resource, "ref", h.Ref, "error", err)
 		}

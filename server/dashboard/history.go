@@ -79,13 +79,13 @@ func (d *Dashboard) historyPage(v *visit) {
 // kept says what the history cannot show.
 func (v *visit) kept() node {
 	if v.d.opts.History == nil {
-		return soft(says("No history is kept, which would show who had which lock, for how long, and how that ended: % keeps one.",
+		return soft(says("No history is kept, which would show who had which lock, and how that ended: % keeps one.",
 			html.Code(text("holdfast serve --history FILE"))))
 	}
 	s := v.d.opts.History.State()
 	others := "Only what passes through this server is seen."
 	if s.Looks {
-		others = "Holds of other servers and programs that are shorter than " + inSeconds(max(s.Period, time.Second)) + " are not seen."
+		others = "Holds of others that are shorter than " + inSeconds(max(s.Period, time.Second)) + " are not seen."
 	}
 	return group(
 		soft(says("This is what % has seen in the last %. "+others, name(s.Name), v.since(s.Since))),
@@ -97,7 +97,7 @@ func (v *visit) kept() node {
 			return soft(says("Not looked between % ago and %.", v.since(g.From), to))
 		}),
 		only(!s.Removed.IsZero(), soft(text("Its file is full: some of the oldest holds are missing."))),
-		more(int(s.Dropped), "beginnings and ends are missing since the server was started: its file did not keep up, or could not be written."))
+		more(int(s.Dropped), "beginnings and ends are missing since the server was started: its file did not keep up."))
 }
 
 // since is the time from then on.
@@ -138,7 +138,8 @@ func (v *visit) pastTable(q history.Query, most int, further string) node {
 		}
 		return html.Tr(html.Data("key", "h-"+strconv.FormatInt(h.Number, 10)),
 			only(q.Resource == "", html.Th(html.Scope("row"), resourceLink(h.Resource))),
-			cell("Holder", class("wide"), name(words.Holder(driver.Status{Details: h.Details})), says(" %", html.Code(text(h.Ref))), only(h.Comment != "", says(" “%”", name(h.Comment)))),
+			cell("Holder", class("wide"), name(words.Holder(driver.Status{Details: h.Details})),
+				says(" %", html.Code(text(h.Ref))), quoted(h.Comment)),
 			cell("Since", v.moment(h.Began)), ended, long, cell("", class("wide"), howText(h)))
 	})), leads)
 }
@@ -155,13 +156,13 @@ func lengthOf(d time.Duration) string {
 // howText says how a hold ended.
 func howText(h history.Hold) node {
 	as, is := "note", map[history.How]string{
-		"": "held still", history.Released: "released", history.Forced: "released by force", history.Lost: "ended without a release",
-		history.Unknown: "released, perhaps by force, or its time was over: nobody saw which",
+		"": "held still", history.Forced: " released by force", history.Lost: " ended without a release",
+		history.Unknown: " released, perhaps by force, or its time was over: nobody saw which",
 	}[h.How]
 	if h.How == history.Forced || h.How == history.Lost {
 		as = "hurts"
 	}
-	return group(only(h.How != "", says("% ", html.Span(class("badge "+as), text(string(h.How))))), only(is != string(h.How), text(is)),
+	return group(only(h.How != "", html.Span(class("badge "+as), text(string(h.How)))), text(is),
 		only(h.By != "", says(" by %", html.B(name(h.By)))), only(h.Reason != "", says(": “%”", name(h.Reason))))
 }
 
@@ -180,7 +181,8 @@ func (v *visit) lost() node {
 
 // past shows who held one resource before, on its page.
 func (v *visit) past(resource string) node {
-	return section("past", "Who held it before", v.pastTable(history.Query{Resource: resource}, latestHolds, "All who held it"), v.kept())
+	return section("past", "Who held it before",
+		v.pastTable(history.Query{Resource: resource}, latestHolds, "All who held it"), v.kept())
 }
 
 // usual says how long the resource is held at other times.

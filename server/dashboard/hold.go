@@ -60,13 +60,13 @@ func (v *visit) hold(h driver.Status, acts bool) node {
 		renewed = says("; renewed % ago", up(ago))
 	}
 	return html.Div(class("hold"), html.Data("key", ref), only(acts, html.ID(ref)),
-		html.P(says("% % holds it "+words.Mode(h.Mode, h.Limit)+", for %. %%. ",
-			searchLink(h.Owner, h.Host, words.Holder(h)), html.Span(class("pulse "+pulse), text(pulse)), up(v.grows(h.Age())), until, renewed), text(why),
-			only(h.TakeoverDelay > 0, text(" If it is not released, it keeps others out for "+words.Duration(h.TakeoverDelay)+" more.")),
-			only(h.Comment != "", says(" “%”", name(h.Comment)))),
+		html.P(searchLink(h.Owner, h.Host, words.Holder(h)), says(" % holds it ", html.Span(class("pulse "+pulse), text(pulse))),
+			says(words.Mode(h.Mode, h.Limit)+", for %. %%. ", up(v.grows(h.Age())), until, renewed), text(why),
+			only(h.TakeoverDelay > 0, text(" After its end it keeps others out for "+words.Duration(h.TakeoverDelay)+".")),
+			quoted(h.Comment)),
 		html.P(class("soft"),
 			says("For a ticket: % ", html.A(html.Href(link(h.Resource)+"#"+ref), html.Code(text(ref)))),
-			html.Button(html.Type("button"), class("plain small"), html.Data("copy", ""), html.Aria("label", "Copy "+ref), text("Copy")),
+			button("copy", "", "Copy"),
 			only(force, says(" Token %", html.Span(class("number"), text(strconv.FormatUint(h.Token, 10))))),
 			only(acts, v.releaseLink(h.Resource, ref))),
 	)
@@ -83,11 +83,13 @@ func vitality(h driver.Status) (name, says string) {
 	case p.Silent == driver.Unknown:
 		return "unknown", "The store does not say when it was renewed, so nobody knows whether its holder is alive."
 	case h.Left == driver.Forever && words.Gone(h):
-		return "endless", "Nobody renews it: its holder is gone, or does not renew what has no end. Only its holder ends it, or a release by force."
+		return "endless", "Nobody renews it: its holder is gone, or does not renew what has no end. " +
+			"Only its holder ends it, or a release by force."
 	case h.Left == driver.Forever:
 		return "alive", ""
 	case h.Renewed.IsZero() && p.Missed > 0:
-		return "quiet", "It was never renewed: it is meant to end by itself, or its holder was killed or stopped, or cannot reach the store."
+		return "quiet", "It was never renewed: it is meant to end by itself, or its holder was killed or stopped, " +
+			"or cannot reach the store."
 	case h.Renewed.IsZero():
 		return "new", "It is not due to be renewed yet."
 	case words.Gone(h):

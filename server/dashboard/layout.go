@@ -53,6 +53,9 @@ func says(format string, parts ...node) node {
 // name is a text of a user. Marks in it that turn the direction of writing stay in it.
 func name(s string) node { return gomponents.El("bdi", text(words.Printable(s))) }
 
+// quoted is what a user has said, if it is something.
+func quoted(s string) node { return only(s != "", says(" “%”", name(s))) }
+
 // up is a duration that grows, and down one that shrinks, while the page is shown.
 func up(d time.Duration) node { return counted("up", d) }
 
@@ -97,15 +100,22 @@ func badge(l level) node {
 	return html.Span(class("badge "+l.String()), text([...]string{"fine", "watch", "trouble", "stuck"}[l]))
 }
 
+// button is one that needs the script, which finds it by the attribute.
+func button(attribute, value, says string) node {
+	return html.Button(html.Type("button"), class("plain scripted"), html.Data(attribute, value), text(says))
+}
+
 // danger leads to the dialog that asks whether to release what was chosen.
 func danger(chosen url.Values, label, says string) node {
-	return html.A(class("button danger"), html.Href("release?"+chosen.Encode()), html.Data("release", ""), html.Aria("label", label), text(says))
+	to := html.Href("release?" + chosen.Encode())
+	return html.A(class("button danger"), to, html.Data("release", ""), html.Aria("label", label), text(says))
 }
 
 // table is a table that becomes a list where the window is narrow.
 func table(label string, titles []string, rows node) node {
-	return html.Div(class("scroll"), html.TabIndex("0"), html.Role("region"), html.Aria("label", label), html.Table(
-		html.THead(html.Tr(each(titles, func(title string) node { return html.Th(html.Scope("col"), text(title)) }))), html.TBody(rows)))
+	head := each(titles, func(title string) node { return html.Th(html.Scope("col"), text(title)) })
+	return html.Div(class("scroll"), html.TabIndex("0"), html.Role("region"), html.Aria("label", label),
+		html.Table(html.THead(html.Tr(head)), html.TBody(rows)))
 }
 
 // cell is a cell of a table. In the list it says itself what it is, and nothing if the label is
@@ -114,7 +124,8 @@ func cell(label string, is ...node) node { return html.Td(html.Data("label", lab
 
 // section is a heading with what is below it.
 func section(id, heading string, rest ...node) node {
-	return html.Section(html.Data("key", "s-"+id), html.Aria("labelledby", id), html.H2(html.ID(id), text(heading)), group(rest...))
+	return html.Section(html.Data("key", "s-"+id), html.Aria("labelledby", id),
+		html.H2(html.ID(id), text(heading)), group(rest...))
 }
 
 // soft is what is less important than the rest.
@@ -157,8 +168,8 @@ func (v *visit) who() node {
 	if v.caller == nil || v.caller.Name() == "" {
 		return group()
 	}
-	return html.Div(class("who"), html.Span(text(v.caller.Name())), only(v.d.opts.Login != nil,
-		html.Button(html.Type("button"), class("plain scripted"), html.Data("sign-out", ""), text("Sign out"))))
+	return html.Div(class("who"), html.Span(text(v.caller.Name())),
+		only(v.d.opts.Login != nil, button("sign-out", "", "Sign out")))
 }
 
 // foot says which server this is.
@@ -167,8 +178,9 @@ func (v *visit) foot() node {
 		return group()
 	}
 	o := v.d.opts
-	return html.Footer(says("% on %, up for %. %", text(cmp.Or(o.Version, "Holdfast")), name(cmp.Or(v.d.host, "a host without a name")),
-		text(inSeconds(time.Since(v.d.since))), only(o.Name != "", says("The store is %.", name(o.Name)))))
+	return html.Footer(text(cmp.Or(o.Version, "Holdfast")),
+		says(" on %, up for "+inSeconds(time.Since(v.d.since))+". ", name(cmp.Or(v.d.host, "a host without a name"))),
+		only(o.Name != "", says("The store is %.", name(o.Name))))
 }
 
 // line is something that each page says first, of the store and of what is shown.
@@ -194,26 +206,28 @@ func (v *visit) lines() (all []line) {
 		return nil
 	}
 	add(v.state.Level != health.OK, healthLevels[v.state.Level], text(v.state.Says()))
+	next, rests := down(max(s.Next.Sub(v.began), 0)), s.Pause > shortPause
 	if s.Err != nil {
-		seen := text("Nothing was seen yet.")
+		seen := text(" already. Nothing was seen yet.")
 		if !s.At.IsZero() {
-			seen = says("Below is what was seen % ago.", up(v.age))
+			seen = says(" already. Below is what was seen % ago.", up(v.age))
 		}
-		add(true, hurts, says("% Looks fail for % already. % %",
-			text(whyBlind(s.Err)), up(v.began.Sub(s.Failing)), seen, only(s.Pause > shortPause, says("The next one is in %.", down(max(s.Next.Sub(v.began), 0))))))
+		add(true, hurts, group(text(whyBlind(s.Err)+" Looks fail for "), up(v.began.Sub(s.Failing)), seen,
+			only(rests, says(" The next one is in %.", next))))
 	}
 	o := v.d.opts
 	add(o.AuditErr != nil && o.AuditErr() != nil, stuck, text("The audit cannot be written: the server's log says why. "+
 		"Locks go on. Releases by force go on only as long as there is room left that was kept for them."))
-	add(o.History != nil && o.History.State().Err != nil, watch, text("The history is not written: the server's log says why. Locks go on."))
+	add(o.History != nil && o.History.State().Err != nil, watch,
+		text("The history is not written: the server's log says why. Locks go on."))
 	add(s.Cut, watch, text("The store has more than this page can look at: only its first 100,000 holds and waiters are here."))
 	switch {
 	case s.Err != nil || s.At.IsZero():
-	case s.Pause <= shortPause:
-		add(true, fine, says("Looked % ago. Next look in "+inSeconds(s.Pause)+".", up(v.age)))
+	case rests:
+		add(true, fine, says("This is how it was %. The next look is in %: the store rests ten times as long as a look takes, "+
+			inSeconds(s.Pause)+".", html.B(says("% ago", up(v.age))), next))
 	default:
-		add(true, fine, says("This is how it was %. The next look is in %: the store rests ten times as long as a look takes, "+inSeconds(s.Pause)+".",
-			html.B(says("% ago", up(v.age))), down(max(s.Next.Sub(v.began), 0))))
+		add(true, fine, says("Looked % ago. Next look in "+inSeconds(s.Pause)+".", up(v.age)))
 	}
 	return all
 }
@@ -247,5 +261,6 @@ func (v *visit) doubtful() bool { return v.old || healthLevels[v.state.Level] >=
 
 // now is the first line of the page.
 func (v *visit) now() node {
-	return html.Section(html.ID("now"), html.Aria("label", "How the store is"), each(v.lines(), func(l line) node { return html.P(class("line "+l.level.String()), l.says) }))
+	return html.Section(html.ID("now"), html.Aria("label", "How the store is"),
+		each(v.lines(), func(l line) node { return html.P(class("line "+l.level.String()), l.says) }))
 }

@@ -47,7 +47,8 @@ func (d *Dashboard) overview(v *visit) {
 		return
 	}
 	query := v.r.URL.Query()
-	search, chosen := query.Get("q"), filters[max(0, slices.IndexFunc(filters, func(f filter) bool { return f.name == query.Get("only") }))]
+	search, at := query.Get("q"), slices.IndexFunc(filters, func(f filter) bool { return f.name == query.Get("only") })
+	chosen := filters[max(0, at)]
 	var troubled, matching []*entry
 	var longest time.Duration
 	worst, holds, waiters, ofHost := v.worst(), 0, 0, 0
@@ -122,7 +123,7 @@ func (v *visit) first(troubled []*entry) node {
 	if len(troubled) == 0 {
 		return group()
 	}
-	return section("trouble", "Look at this first", html.Ul(class("troubles"), each(troubled[:min(len(troubled), maxTroubles)], v.card)),
+	return section("trouble", "Look at this first", html.Ul(each(troubled[:min(len(troubled), maxTroubles)], v.card)),
 		only(len(troubled) > maxTroubles, html.P(says(strconv.Itoa(len(troubled)-maxTroubles)+" more are in trouble: %.",
 			html.A(html.Href("?only=trouble"), text("all of them"))))))
 }
@@ -132,8 +133,13 @@ func (v *visit) card(e *entry) node {
 	v = v.of(e)
 	return html.Li(class("trouble "+e.Level.String()), html.Data("key", "t-"+url.PathEscape(e.Resource)),
 		html.H3(badge(e.Level), text(" "), resourceLink(e.Resource)),
-		each(e.Holds[:min(len(e.Holds), maxHolds)], func(h driver.Status) node { return v.hold(h, true) }),
-		more(len(e.Holds)-maxHolds, "more hold it."), v.longest(e))
+		v.holds(e, maxHolds), v.longest(e))
+}
+
+// holds says who hold it, so many of them.
+func (v *visit) holds(e *entry, most int) node {
+	return group(each(e.Holds[:min(len(e.Holds), most)], func(h driver.Status) node { return v.hold(h, true) }),
+		more(len(e.Holds)-most, "more hold it."))
 }
 
 // longest says who waits longest.
@@ -159,7 +165,8 @@ func (v *visit) all(matching []*entry, search string, chosen filter, ofHost int)
 	rows := soft(says("Nothing matches. %", html.A(html.Href("./"), text("Show all"))))
 	switch {
 	case len(shown) > 0:
-		rows = html.Div(class("rows"), table("Resources", []string{"Resource", "Held by", "For", "Time left", "Waiting", "Longest wait", "Release"}, each(shown, v.row)))
+		titles := []string{"Resource", "Held by", "For", "Time left", "Waiting", "Longest wait", "Release"}
+		rows = html.Div(class("rows"), table("Resources", titles, each(shown, v.row)))
 	case search == "" && chosen.name == "":
 		rows = group()
 	}
@@ -203,14 +210,15 @@ func (v *visit) row(e *entry) node {
 	return html.Tr(html.Data("key", "r-"+url.PathEscape(e.Resource)),
 		html.Th(html.Scope("row"), only(level > fine, group(badge(level), text(" "))), resourceLink(e.Resource)),
 		cell("Held by", class("wide"), holder, only(len(e.Holds) > 1, text(fmt.Sprintf(" and %d more", len(e.Holds)-1)))),
-		cell("For", up(since)), cell("Time left", left(rest)), cell("Waiting", html.Span(class("number"), text(strconv.Itoa(len(e.Waiters))))),
+		cell("For", up(since)), cell("Time left", left(rest)), cell("Waiting", text(strconv.Itoa(len(e.Waiters)))),
 		cell("Longest wait", up(waited)), cell("", release))
 }
 
 // names reports whether the text is in what a holder or a waiter is called.
 func (e *entry) names(part string) bool {
 	return slices.ContainsFunc(e.Holds, func(h driver.Status) bool {
-		return strings.Contains(words.Holder(h), part) || strings.Contains(h.Comment, part) || len(part) == refLength && wire.RefOf(h.HoldID) == part
+		return strings.Contains(words.Holder(h), part) || strings.Contains(h.Comment, part) ||
+			len(part) == refLength && wire.RefOf(h.HoldID) == part
 	}) || slices.ContainsFunc(e.Waiters, func(p driver.Place) bool { return strings.Contains(words.Waiter(p), part) })
 }
 
@@ -234,7 +242,7 @@ func (d *Dashboard) resource(v *visit) {
 	v = v.of(e)
 	v.show(http.StatusOK, words.Printable(resource), crumbs(),
 		html.H1(name(resource), only(e.Level > fine, group(text(" "), badge(e.Level)))),
-		html.P(v.usual(resource), html.Button(html.Type("button"), class("plain scripted"), html.Data("look", url.PathEscape(resource)), text("Look now"))),
+		html.P(v.usual(resource), button("look", url.PathEscape(resource), "Look now")),
 		v.holders(e), v.queue(e), v.past(resource))
 }
 
@@ -260,7 +268,7 @@ func (v *visit) holders(e *entry) node {
 		none = "It is not among what was looked at."
 	}
 	return section("holders", "Who holds it", only(len(e.Holds) == 0, soft(text(none))),
-		each(e.Holds[:min(len(e.Holds), maxRows)], func(h driver.Status) node { return v.hold(h, true) }), more(len(e.Holds)-maxRows, "more hold it."))
+		v.holds(e, maxRows))
 }
 
 // queue says who waits for a resource, and why.
@@ -273,6 +281,9 @@ func (v *visit) queue(e *entry) node {
 	for i := range min(len(e.Waiters), maxRows) {
 		all = append(all, html.Li(html.Data("key", fmt.Sprint("w", i)), v.waiter(e, i)))
 	}
-	return section("queue", "Who waits", only(len(all) == 0, soft(text(none))), only(len(all) > 0, html.Ul(class("waiters"), group(all...))),
-		more(len(e.Waiters)-maxRows, "more wait behind them."))
+	list := html.Ul(class("waiters"), group(all...))
+	if len(all) == 0 {
+		list = soft(text(none))
+	}
+	return section("queue", "Who waits", list, more(len(e.Waiters)-maxRows, "more wait behind them."))
 }

@@ -96,7 +96,8 @@
 
   // Loading a part of a page: of this one, or one for the dialog.
   const part = async (address) => {
-    const answer = await fetch(address, { headers: { "Holdfast-Part": "1", Accept: "text/html" }, signal: AbortSignal.timeout(20000) });
+    const headers = { "Holdfast-Part": "1", Accept: "text/html" };
+    const answer = await fetch(address, { headers, signal: AbortSignal.timeout(20000) });
     if (!answer.headers.get("Holdfast-Part")) throw new Error("not a part of a page");
     if (answer.status === 401 && document.body.dataset.login !== undefined) {
       location.href = "login?next=" + encodeURIComponent(location.pathname.split("/").pop() + location.search + location.hash);
@@ -182,28 +183,21 @@
   }
 
   // Filters, in the address.
-  let typing = 0;
-  const filter = (form) => {
-    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
-    history.replaceState(null, "", query.size ? "?" + query : "./");
+  document.addEventListener("input", ({ target }) => {
+    if (!target.form?.matches(".filters")) return;
+    history.replaceState(null, "", "?" + new URLSearchParams(new FormData(target.form)));
     load();
-  };
-  document.addEventListener("input", (e) => {
-    const form = e.target.closest(".filters");
-    if (!form) return;
-    clearTimeout(typing);
-    typing = setTimeout(filter, e.target.type === "search" ? 200 : 0, form);
   });
 
   const post = async (path, body) => {
-    const answer = await fetch(path, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal: AbortSignal.timeout(20000),
-    });
+    const headers = { "Content-Type": "application/json" };
+    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(20000) });
     const said = await answer.json().catch(() => ({ error: "The server did not answer as it should." }));
     if (!answer.ok || said.error) throw new Error(said.error || "The server refuses that.");
     return said;
   };
-  const why = (e) => e.name === "TimeoutError" || e instanceof TypeError ? "The server does not answer. Look whether it was done before you try again." : e.message;
+  const unsure = "The server does not answer. Look whether it was done before you try again.";
+  const why = (e) => e.name === "TimeoutError" || e instanceof TypeError ? unsure : e.message;
   const fail = (form, text) => {
     const p = $(".error", form);
     p.textContent = text;
@@ -221,11 +215,11 @@
   };
   const release = async (form) => {
     const boxes = [...form.querySelectorAll("input:checked")], act = $("[type=submit]", form);
-    if (boxes.length === 0) { fail(form, "Choose a hold."); return; }
+    const holds = boxes.map((box) => Object.fromEntries(new URLSearchParams(box.value)));
     act.disabled = true;
     fail(form, "");
     try {
-      const { results } = await post("force", { reason: $("#reason", form).value, holds: boxes.map((box) => Object.fromEntries(new URLSearchParams(box.value))) });
+      const { results } = await post("force", { reason: $("#reason", form).value, holds });
       results.forEach(({ ok, says }, i) => {
         const line = $(".result", boxes[i].parentNode);
         line.textContent = says;
@@ -271,11 +265,7 @@
       say(why(error));
     }
   });
-  document.addEventListener("submit", async (e) => {
-    e.preventDefault();
-    if (e.target.matches(".filters")) filter(e.target);
-    if (e.target.id === "force") release(e.target);
-    if (e.target.id !== "sign-in") return;
+  const signIn = async () => {
     fail(login, "");
     try {
       await post("sign-in", { token: $("#token").value.trim() });
@@ -284,6 +274,11 @@
       fail(login, why(error));
       $("#token").select();
     }
+  };
+  document.addEventListener("submit", (e) => {
+    e.preventDefault();
+    if (e.target.id === "force") release(e.target);
+    if (e.target === login) signIn();
   });
   count(document);
 })();
