@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
@@ -16,7 +17,9 @@ import (
 // do no harm: a renewal never moves an end backwards, and finds no hold that was released.
 func (s *Server) renew(x *exchange) {
 	var body wire.RenewRequest
-	if !x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref }) {
+	unseen, ok := x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref })
+	defer unseen.Close()
+	if !ok {
 		return
 	}
 	var denied Event
@@ -91,7 +94,9 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 // even if the caller hangs up: that was its wish.
 func (s *Server) release(x *exchange) {
 	var body wire.ReleaseRequest
-	if !x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref }) {
+	unseen, ok := x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref })
+	defer unseen.Close()
+	if !ok {
 		return
 	}
 	var denied, missed Event
@@ -183,35 +188,44 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 
 // readBatch reads the items of a renewal or a release into body, and checks that there are
 // some. Package wire has refused too many. Renewals come out of a reserve of the caller: if
-// there is none, what names no hold that is remembered is refused.
-func (x *exchange) readBatch(body any, items func() int, ref func(int) wire.Ref) bool {
-	wait, ok := x.account.Renew()
+// there is none, what names no hold that is remembered is refused. What is not remembered is
+// claimed until the answer.
+func (x *exchange) readBatch(body any, items func() int, ref func(int) wire.Ref) (unseen budget.Claim, ok bool) {
+	unseen, _ = x.account.Open(budget.Unseen, 0)
+	wait, reserved := x.account.Renew()
 	most := int64(wire.MaxBody)
-	if x.spent = !ok; x.spent {
+	if x.spent = !reserved; x.spent {
 		most = spentBody
 	}
 	if x.r.ContentLength > most {
 		x.tooLarge(most)
-		return false
+		return unseen, false
 	}
 	if !x.read(body, most) {
-		return false
+		return unseen, false
 	}
-	n := items()
+	n, live := items(), 0
 	if n == 0 {
 		x.refuse(wire.KindInvalid, `the request has no "holds"`)
-		return false
+		return unseen, false
 	}
-	for i := 0; x.spent; i++ {
-		if i == n {
-			x.refuseUntil(wire.KindBusy, errSpent.Error(), wire.MillisUp(wait))
-			return false
-		}
+	for i := range n {
 		if x.s.live.has(x.account, ref(i)) {
-			break
+			live++
 		}
 	}
-	return true
+	switch {
+	case x.spent && live == 0:
+		x.refuseUntil(wire.KindBusy, errSpent.Error(), wire.MillisUp(wait))
+		return unseen, false
+	case !x.spent && live < n && !unseen.Grow(int64(n-live)):
+		// With what is remembered it is as if there was nothing left.
+		if x.spent = live > 0; !x.spent {
+			x.busy("too many renewals and releases are under way of holds that this server does not know")
+			return unseen, false
+		}
+	}
+	return unseen, true
 }
 
 // bytesOfRequest is how many bytes of a batch are as much work to read as a request is.

@@ -281,3 +281,51 @@ func TestLogOfFailures(t *testing.T) {
 		}
 	})
 }
+
+// What is for nothing is charged once the store has answered: until then there is a limit to it.
+// The holds that the server has seen are renewed beside it.
+func TestManyRenewalsForNothingAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under atomic.Int64
+		answered := make(chan struct{})
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op != drivertest.Renew || len(c.Refs) < 1000 {
+				return drivertest.Fault{}
+			}
+			under.Add(1)
+			return drivertest.Fault{HoldRequest: answered}
+		})
+		s := newSite(t, store, &server.Options{Identify: newPeople().identify})
+		g := grantOf(t, s.as("bob", wire.AcquirePath, wire.AcquireRequest{Resource: "mine", HoldID: driver.NewHoldID(), TTLMs: 600_000}))
+		kinds := make(chan wire.Kind, 20)
+		for range cap(kinds) {
+			go func() { kinds <- s.as("bob", wire.RenewPath, wire.RenewRequest{Holds: invented(1000)}).kind() }()
+		}
+		time.Sleep(2 * time.Second) // of the bubble: whoever is refused was told so
+		if n := under.Load(); n == 0 || n > 5 {
+			t.Errorf("%d batches are at the store", n)
+		}
+		if n := len(kinds); n < 15 {
+			t.Errorf("%d batches are refused", n)
+		}
+		for range len(kinds) {
+			if kind := <-kinds; kind != wire.KindBusy {
+				t.Errorf("%q", kind)
+			}
+		}
+		rs := read[wire.RenewAnswer](t, s.as("bob", wire.RenewPath, wire.RenewRequest{Holds: append(invented(9), wire.Renewal{Ref: refOf(g)})})).Results
+		if rs[0].Outcome != wire.Unknown || rs[9].Outcome != wire.Renewed {
+			t.Errorf("%+v, %+v", rs[0], rs[9])
+		}
+		if a := s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: invented(9)}); a.status != http.StatusOK {
+			t.Errorf("of another caller: %d", a.status)
+		}
+		close(answered)
+		synctest.Wait()
+		for range len(kinds) {
+			if kind := <-kinds; kind != "" {
+				t.Errorf("once the store answers: %q", kind)
+			}
+		}
+	})
+}

@@ -45,6 +45,9 @@ const (
 	Streams // of live pages
 	Lists
 	Holds // that a server remembers
+	// Unseen are renewals and releases under way of holds that no server remembers: what was for
+	// nothing is charged when the store has answered, and until then others could come at once.
+	Unseen
 	stocks
 )
 
@@ -76,6 +79,7 @@ var defaults = Options{
 	},
 	Shares: map[Stock]Share{
 		Bodies: {32 << 20, 128 << 20}, Acquires: {10_000, 20_000}, Watches: {10_000, 20_000}, Streams: {50, 500}, Lists: {4, 16}, Holds: {1 << 16, 1 << 18},
+		Unseen: {5_000, 20_000},
 	},
 }
 
