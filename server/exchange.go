@@ -229,8 +229,16 @@ func (x *exchange) read(v any, most int64) bool {
 func (x *exchange) tooLarge(most int64) {
 	if x.spent {
 		front.Pause(x.r)
+		x.leaveUnread()
 	}
 	x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes, which is what the caller may send now")
+}
+
+// leaveUnread ends the connection with the answer, unless the body is read.
+func (x *exchange) leaveUnread() {
+	if x.unread > 0 {
+		front.LeaveUnread(x.w, x.r)
+	}
 }
 
 // freeBody is how many bytes of a body count for nobody: as many as net/http has for each
@@ -291,6 +299,7 @@ func (x *exchange) draining(kind wire.Kind) { x.refuseUntil(kind, errDraining.Er
 func (x *exchange) refuseUntil(kind wire.Kind, why string, after wire.Millis) {
 	if kind == wire.KindBusy {
 		front.Pause(x.r)
+		x.leaveUnread()
 	}
 	r := wire.NewRefusal(kind, why)
 	r.RetryAfterMs = &after

@@ -29,6 +29,17 @@ func boundBody(w http.ResponseWriter, r *http.Request) {
 	r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, wire.MaxBody), control: control}
 }
 
+// mostUnread is how much of a body is read for an answer that does not need it.
+const mostUnread = 64 << 10
+
+// LeaveUnread makes the answer the last one on its connection if the request has a large body that
+// nobody has read: net/http would else read some of it, which costs more than the answer.
+func LeaveUnread(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength > mostUnread {
+		w.Header().Set("Connection", "close")
+	}
+}
+
 // body is a body with a deadline until its end. From there on net/http reads to notice that
 // the client hangs up: a deadline would look like that.
 type body struct {

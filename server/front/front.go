@@ -153,6 +153,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in.caller = caller
 	if wait, ok := f.mayCome(r, caller, in.address); !ok {
 		Pause(r)
+		LeaveUnread(w, r)
 		f.refuse(w, &refusal{wire.KindBusy, "the caller has used up its share: see the limits of the server", wait})
 		return
 	}

@@ -10,11 +10,13 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/internal/pipenet"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
 )
@@ -251,5 +253,35 @@ func TestNoCallerAndNoError(t *testing.T) {
 	addr := start(t, whoami, &Options{Identify: func(*http.Request) (access.Caller, error) { return nil, nil }})
 	if got := send(t, client(t, nil), "GET", "http://"+addr+"/v1/holds", ""); got.kind != wire.KindUnknown {
 		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// Who has nothing left is told so without a read of a large body, and a header has its limit.
+func TestRefusedWithoutReading(t *testing.T) {
+	for name, c := range map[string]struct{ header, want string }{
+		"a large body":   {"Content-Length: 1048576\r\n\r\n", "HTTP/1.1 429 "},
+		"a large header": {"X-Long: " + strings.Repeat("x", 21<<10), "HTTP/1.1 431 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := budget.New(nil)
+				b.Of("unknown", false).Waste(1_000_000)
+				l := pipenet.Listen()
+				serve(t, l, newFront(t, whoami, &Options{Hosts: []string{"pipe"}, Budget: b}))
+				conn, err := l.DialContext(t.Context(), "", "")
+				check(t, err)
+				var sender sync.WaitGroup
+				defer sender.Wait()
+				defer conn.Close()
+				began := time.Now()
+				sender.Go(func() {
+					_, _ = io.WriteString(conn, "POST /v1/renew HTTP/1.1\r\nHost: pipe\r\nContent-Type: application/json\r\n"+c.header)
+				})
+				text, _ := io.ReadAll(conn)
+				if took := time.Since(began); took > 2*time.Second || !strings.HasPrefix(string(text), c.want) {
+					t.Errorf("after %v: %.200s", took, text)
+				}
+			})
+		})
 	}
 }

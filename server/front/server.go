@@ -26,7 +26,7 @@ func Server(h http.Handler, logger *slog.Logger) *http.Server {
 		ConnContext:       ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       120 * time.Second, // longer than balancers', which must be the ones that close
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    16 << 10,          // each that is not complete takes so much memory
 		Protocols:         new(http.Protocols),
 	}
 	s.Protocols.SetHTTP1(true)
