@@ -1,7 +1,6 @@
 package strictjson_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -27,7 +26,7 @@ func TestDecode(t *testing.T) {
 		"null body":               {`null`, `the body is null`},
 		"empty":                   {``, `not complete JSON`},
 		"half":                    {`{"resource":"r"`, `not complete JSON`},
-		"more":                    {`{"resource":"r"}{}`, `something follows`},
+		"more":                    {`{"resource":"r"}{}`, `after top-level value (byte 17)`},
 		"NaN":                     {`{"resource":"r","ttlMs":NaN}`, `not complete JSON`},
 		"a fraction":              {`{"resource":"r","ttlMs":1.5}`, `"ttlMs" cannot be a number 1.5: it takes a whole number`},
 		"a small exponent":        {`{"resource":"r","ttlMs":1e-3}`, `"ttlMs" cannot be a number 1e-3`},
@@ -117,7 +116,7 @@ func TestTooManyItems(t *testing.T) {
 			t.Errorf("%T: error %v", v, err)
 		}
 	}
-	huge := append([]byte(`{"holds":[`), bytes.Repeat([]byte(`{},`), 5_000_000)...)
+	huge := body(5_000_000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if err := strictjson.Decode(huge, new(wire.RenewRequest)); !errors.Is(err, strictjson.ErrTooMany) {
