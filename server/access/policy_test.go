@@ -32,7 +32,7 @@ func TestPolicyRefused(t *testing.T) {
 		"callers null":               {`{"callers":null}`, `"callers" is null`},
 		"callers in other case":      {`{"Callers":[]}`, `"Callers" is not a member`},
 		"callers twice":              {`{"callers":[],"callers":[]}`, "twice"},
-		"two files":                  {`{"callers":[]}{"callers":[]}`, "something follows"},
+		"two files":                  {`{"callers":[]}{"callers":[]}`, "after top-level value"},
 		"an unknown member":          {`{"callers":[],"admin":true}`, `"admin" is not a member`},
 		"not UTF-8":                  {"{\"callers\":[{\"name\":\"\xff\"}]}", "not UTF-8"},
 		"a byte-order mark":          {"\ufeff{\"callers\":[]}", "not complete JSON"},
