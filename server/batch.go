@@ -13,76 +13,178 @@ import (
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
+// batch is how the items of a renewal or a release are served. I is an item, Q and R what the
+// store is asked and answers, and W what the caller is told.
+type batch[I, Q, R, W any] struct {
+	x   *exchange
+	op  string
+	ref func(I) wire.Ref
+	ask func(I) (Q, error) // checks what check does not
+	// send is the call of the store, and errOf what it says of an item.
+	send  func(context.Context, []Q) ([]R, error)
+	errOf func(*R) *error
+	// done notes what became of an item that was sent. It reports whether that was for nothing.
+	done func(item I, q Q, r R, sent time.Time) (wasted bool)
+	told func(I, R, time.Time) W
+}
+
+// serve answers the request. ctx is that of the call of the store.
+func (b batch[I, Q, R, W]) serve(ctx context.Context) {
+	x := b.x
+	unseen, _ := x.account.Open(budget.Unseen, 0)
+	defer unseen.Close()
+	holds := b.read(&unseen)
+	if holds == nil {
+		return
+	}
+	results, wasted := make([]W, len(holds)), 0
+	var qs []Q
+	var of []int // the item of each request
+	for i, item := range holds {
+		q, err := b.ask(item)
+		if err == nil {
+			qs, of = append(qs, q), append(of, i)
+			continue
+		}
+		if errors.Is(err, ErrDenied) {
+			ref := b.ref(item)
+			x.denied.count(Event{Action: b.op, Outcome: "denied", Resource: ref.Resource, Ref: wire.RefOf(ref.HoldID), Reason: detailDenied(err)})
+		}
+		results[i], wasted = b.toldOf(item, err), wasted+1
+	}
+	sent := time.Now()
+	rs := b.call(ctx, qs, sent)
+	for n, i := range of {
+		item, r := holds[i], rs[n]
+		if b.done(item, qs[n], r, sent) {
+			wasted++
+		}
+		results[i] = b.told(item, r, sent)
+		if err := *b.errOf(&r); err != nil {
+			x.logError(b.op, err)
+			results[i] = b.toldOf(item, err)
+		}
+	}
+	x.account.Waste(wasted + x.size*wasted/len(results)/bytesOfRequest)
+	if x.spent && wasted > len(results)/2 {
+		front.Pause(x.r)
+	}
+	x.auditRefused(x.denied)
+	x.auditRefused(x.missed)
+	x.answer(wire.BatchAnswer[W]{Results: results})
+}
+
+// read returns the items, of which there are some, or nil after a refusal. Package strictjson has
+// refused too many. They come out of a reserve of the caller: if there is none, what names no
+// hold that is remembered is refused. What is not remembered is claimed until the answer.
+func (b batch[I, Q, R, W]) read(unseen *budget.Claim) []I {
+	x, most := b.x, int64(wire.MaxBody)
+	wait, ok := x.account.Renew()
+	if x.spent = !ok; x.spent {
+		most = spentBody
+	}
+	if x.r.ContentLength > most {
+		x.tooLarge(most)
+		return nil
+	}
+	var body wire.Batch[I]
+	if !x.read(&body, most) {
+		return nil
+	}
+	live := 0
+	for _, item := range body.Holds {
+		if x.s.live.has(x.account, b.ref(item)) {
+			live++
+		}
+	}
+	switch n := len(body.Holds); {
+	case n == 0:
+		x.refuse(wire.KindInvalid, `the request has no "holds"`)
+		return nil
+	case x.spent && live == 0:
+		x.refuseUntil(wire.KindBusy, errSpent.Error(), wire.MillisUp(wait))
+		return nil
+	case !x.spent && live < n && !unseen.Grow(int64(n-live)):
+		// With what is remembered it is as if there was nothing left.
+		if x.spent = live > 0; !x.spent {
+			x.busy("too many renewals and releases are under way of holds that this server does not know")
+			return nil
+		}
+	}
+	return body.Holds
+}
+
+// bytesOfRequest is how many bytes of a batch are as much work to read as a request is.
+const bytesOfRequest = 400
+
+// toldOf returns the result of an item that has failed.
+func (b batch[I, Q, R, W]) toldOf(item I, err error) W {
+	var r R
+	*b.errOf(&r) = fitError{err, b.x.why(err)}
+	return b.told(item, r, time.Time{})
+}
+
+// fitError is an error with a text that is fit for callers.
+type fitError struct {
+	error
+	text string
+}
+
+func (e fitError) Error() string { return e.text }
+
+func (e fitError) Unwrap() error { return e.error }
+
+// call sends the requests to the store, in one call, unless there is none or it is too late. It
+// returns a result for each, with an error where the store has returned none.
+func (b batch[I, Q, R, W]) call(ctx context.Context, qs []Q, sent time.Time) (rs []R) {
+	if len(qs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, b.x.deadline())
+	defer cancel()
+	missing := errNoResult
+	if ctx.Err() != nil {
+		missing = errNotSent
+	} else {
+		var err error
+		rs, err = b.send(ctx, qs)
+		b.x.s.storeCall(b.x.r.Context(), b.op, sent, ofBatch(rs, err, b.errOf))
+		if err != nil {
+			rs, missing = nil, err
+		}
+	}
+	for len(rs) < len(qs) {
+		var r R
+		*b.errOf(&r) = missing
+		rs = append(rs, r)
+	}
+	return rs
+}
+
 // renew serves POST /v1/renew. A reply that is lost, and a renewal that comes twice or late,
 // do no harm: a renewal never moves an end backwards, and finds no hold that was released.
 func (s *Server) renew(x *exchange) {
-	var body wire.RenewRequest
-	unseen, ok := x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref })
-	defer unseen.Close()
-	if !ok {
-		return
-	}
-	var denied Event
-	results := make([]wire.RenewResult, len(body.Holds))
-	var qs []driver.RenewRequest
-	var of []int // the item of each request
-	for i, item := range body.Holds {
-		q, err := x.renewal(item)
-		if err != nil {
-			outcome, why := x.refusedItem(&denied, "renew", item.Ref, err)
-			results[i] = wire.RenewResult{HoldID: item.HoldID, Outcome: outcome, Detail: why}
-			continue
-		}
-		qs, of = append(qs, q), append(of, i)
-	}
-	answers, sent := call(x, "renew", x.r.Context(), qs, s.store.Renew, renewErr)
-	h, wasted := s.opts.History, len(results)
-	for n, i := range of {
-		r := answers[n]
-		results[i] = wire.RenewResultOf(body.Holds[i], r)
-		if r.Err != nil {
-			if errors.Is(r.Err, driver.ErrLost) {
-				if s.live.has(x.account, body.Holds[i].Ref) { // it should be there: perhaps nothing is
-					s.identity.suspect(true)
-				}
-				s.live.forget(x.account, qs[n].HoldID)
-				if h != nil {
-					h.Lost(qs[n].HoldRef)
-				}
+	batch[wire.Renewal, driver.RenewRequest, driver.RenewResult, wire.RenewResult]{
+		x: x, op: "renew", ref: func(item wire.Renewal) wire.Ref { return item.Ref },
+		ask: x.renewal, send: s.store.Renew, errOf: renewErr, done: x.renewed,
+		told: func(item wire.Renewal, r driver.RenewResult, sent time.Time) wire.RenewResult {
+			result := wire.RenewResultOf(item, r)
+			if r.Err == nil {
+				result.SafeForMs = safeFor(x.received, sent, r.Left, item.Driver().TTL)
 			}
-			x.logError("renew", r.Err)
-			results[i].Detail = detail(r.Err)
-			continue
-		}
-		if h != nil {
-			h.Renewed(qs[n].HoldRef, sent)
-		}
-		wasted--
-		s.live.note(x.account, qs[n].HoldRef, qs[n].Token, sent, r.Left, qs[n].TTL)
-		s.cleaner.Spare(qs[n].HoldRef)
-		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
-	}
-	x.waste(wasted, len(results))
-	x.auditRefused(denied)
-	x.answer(wire.RenewAnswer{Results: results})
+			return result
+		},
+	}.serve(x.r.Context())
 }
 
 func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 	q := item.Driver()
 	q.LockID = x.ownID(q.LockID)
-	switch {
-	case x.spent && !x.s.live.has(x.account, item.Ref):
-		return q, errSpent
-	case q.HoldID.IsZero():
+	if q.HoldID.IsZero() {
 		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
-	case q.Resource == reserved:
-		return q, errReserved
 	}
-	if err := q.Validate(); err != nil {
+	if err := x.mayAsk(item.Ref, q); err != nil {
 		return q, err
-	}
-	if !x.caller.May(access.Lock, q.Resource) {
-		return q, fmt.Errorf("%w: no right to lock %q", ErrDenied, q.Resource)
 	}
 	if most := x.caller.MaxTTL(q.Resource); q.TTL > most {
 		return q, fmt.Errorf("%w: the TTL may be %v at most", ErrDenied, most)
@@ -90,89 +192,50 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 	return q, nil
 }
 
+// renewed notes what became of a renewal.
+func (x *exchange) renewed(item wire.Renewal, q driver.RenewRequest, r driver.RenewResult, sent time.Time) (wasted bool) {
+	s, h := x.s, x.s.opts.History
+	switch {
+	case errors.Is(r.Err, driver.ErrLost):
+		if s.live.has(x.account, item.Ref) { // it should be there: perhaps nothing is
+			s.identity.suspect(true)
+		}
+		s.live.forget(x.account, q.HoldID)
+		if h != nil {
+			h.Lost(q.HoldRef)
+		}
+		return true
+	case r.Err != nil:
+		return !s.live.has(x.account, item.Ref)
+	}
+	if h != nil {
+		h.Renewed(q.HoldRef, sent)
+	}
+	s.live.note(x.account, q.HoldRef, q.Token, sent, r.Left, q.TTL)
+	s.cleaner.Spare(q.HoldRef)
+	return false
+}
+
 // release serves POST /v1/release. Once it has arrived as a whole, it is sent to the store
 // even if the caller hangs up: that was its wish.
 func (s *Server) release(x *exchange) {
-	var body wire.ReleaseRequest
-	unseen, ok := x.readBatch(&body, func() int { return len(body.Holds) }, func(i int) wire.Ref { return body.Holds[i].Ref })
-	defer unseen.Close()
-	if !ok {
-		return
-	}
-	var denied, missed Event
-	results := make([]wire.ReleaseResult, len(body.Holds))
-	var qs []driver.ReleaseRequest
-	var of []int
-	for i, item := range body.Holds {
-		q, err := x.giveBack(item)
-		if err != nil {
-			outcome, why := x.refusedItem(&denied, "release", item.Ref, err)
-			results[i] = wire.ReleaseResult{HoldID: item.HoldID, PlaceID: item.PlaceID, Outcome: outcome, Detail: why}
-			continue
-		}
-		qs, of = append(qs, q), append(of, i)
-	}
-	wasted := len(results)
-	answers, sent := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release, releaseErr)
-	for n, i := range of {
-		r := answers[n]
-		if h := s.opts.History; h != nil && r.Err == nil && r.Found {
-			h.Released(qs[n].HoldRef, sent)
-		}
-		results[i] = wire.ReleaseResultOf(body.Holds[i], r)
-		if r.Err != nil {
-			x.logError("release", r.Err)
-			results[i].Detail = detail(r.Err)
-		}
-		if r.Err != nil && definite(r.Err) {
-			continue
-		}
-		e := Event{
-			Action: "release", Outcome: releaseOutcome(qs[n].HoldID, results[i]), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
-		}
-		if r.Err == nil {
-			s.live.forget(x.account, qs[n].HoldID)
-		}
-		if e.Outcome == "not-found" {
-			counted(&missed, e)
-			continue
-		}
-		if r.Err == nil {
-			wasted--
-		}
-		_ = x.audit(e)
-	}
-	x.waste(wasted, len(results))
-	x.auditRefused(denied)
-	x.auditRefused(missed)
-	x.answer(wire.ReleaseAnswer{Results: results})
-}
-
-// releaseOutcome returns what the audit keeps of a release that the store has answered, or may
-// have applied. A place alone is gone in any case.
-func releaseOutcome(hold driver.HoldID, r wire.ReleaseResult) string {
-	if r.Outcome == wire.Released && !r.Found && !hold.IsZero() {
-		return "not-found"
-	}
-	return string(r.Outcome)
+	batch[wire.Release, driver.ReleaseRequest, driver.ReleaseResult, wire.ReleaseResult]{
+		x: x, op: "release", ref: func(item wire.Release) wire.Ref { return item.Ref },
+		ask: x.giveBack, send: s.store.Release, errOf: releaseErr, done: x.released,
+		told: func(item wire.Release, r driver.ReleaseResult, _ time.Time) wire.ReleaseResult {
+			return wire.ReleaseResultOf(item, r)
+		},
+	}.serve(context.WithoutCancel(x.r.Context()))
 }
 
 func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	q := item.Driver()
 	q.LockID = x.ownID(q.LockID)
-	switch {
-	case x.spent && !x.s.live.has(x.account, item.Ref):
-		return q, errSpent
-	case q.HoldID.IsZero() && q.Place.IsZero():
+	if q.HoldID.IsZero() && q.Place.IsZero() {
 		return q, fmt.Errorf("%w: a release needs a holdId or a placeId", driver.ErrInvalid)
-	case q.Resource == reserved:
-		return q, errReserved
 	}
-	if err := q.Validate(); err != nil {
+	if err := x.mayAsk(item.Ref, q); err != nil {
 		return q, err
-	}
-	if !x.caller.May(access.Lock, q.Resource) {
-		return q, fmt.Errorf("%w: no right to lock %q", ErrDenied, q.Resource)
 	}
 	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
 	// be in the store although this server knows nothing of it.
@@ -186,58 +249,48 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	return q, nil
 }
 
-// readBatch reads the items of a renewal or a release into body, and checks that there are
-// some. Package wire has refused too many. Renewals come out of a reserve of the caller: if
-// there is none, what names no hold that is remembered is refused. What is not remembered is
-// claimed until the answer.
-func (x *exchange) readBatch(body any, items func() int, ref func(int) wire.Ref) (unseen budget.Claim, ok bool) {
-	unseen, _ = x.account.Open(budget.Unseen, 0)
-	wait, reserved := x.account.Renew()
-	most := int64(wire.MaxBody)
-	if x.spent = !reserved; x.spent {
-		most = spentBody
-	}
-	if x.r.ContentLength > most {
-		x.tooLarge(most)
-		return unseen, false
-	}
-	if !x.read(body, most) {
-		return unseen, false
-	}
-	n, live := items(), 0
-	if n == 0 {
-		x.refuse(wire.KindInvalid, `the request has no "holds"`)
-		return unseen, false
-	}
-	for i := range n {
-		if x.s.live.has(x.account, ref(i)) {
-			live++
-		}
-	}
+// released notes what became of a release. That of a place alone is no event: nobody had the
+// resource by it.
+func (x *exchange) released(item wire.Release, q driver.ReleaseRequest, r driver.ReleaseResult, sent time.Time) (wasted bool) {
+	e := Event{Action: "release", Outcome: "unknown", Resource: q.Resource, Ref: wire.RefOf(q.HoldID), Token: q.Token}
 	switch {
-	case x.spent && live == 0:
-		x.refuseUntil(wire.KindBusy, errSpent.Error(), wire.MillisUp(wait))
-		return unseen, false
-	case !x.spent && live < n && !unseen.Grow(int64(n-live)):
-		// With what is remembered it is as if there was nothing left.
-		if x.spent = live > 0; !x.spent {
-			x.busy("too many renewals and releases are under way of holds that this server does not know")
-			return unseen, false
-		}
+	case r.Err != nil && definite(r.Err):
+		return !x.s.live.has(x.account, item.Ref)
+	case q.HoldID.IsZero():
+		return true
+	case r.Err != nil:
+		_ = x.audit(e)
+		return !x.s.live.has(x.account, item.Ref)
 	}
-	return unseen, true
+	x.s.live.forget(x.account, q.HoldID)
+	if !r.Found {
+		e.Outcome = "not-found"
+		x.missed.count(e)
+		return true
+	}
+	if h := x.s.opts.History; h != nil {
+		h.Released(q.HoldRef, sent)
+	}
+	e.Outcome = "released"
+	_ = x.audit(e)
+	return false
 }
 
-// bytesOfRequest is how many bytes of a batch are as much work to read as a request is.
-const bytesOfRequest = 400
-
-// waste charges so many of the items of a batch that were for nothing, and their part of the
-// bytes.
-func (x *exchange) waste(wasted, of int) {
-	x.account.Waste(wasted + x.size*wasted/of/bytesOfRequest)
-	if x.spent && wasted > of/2 {
-		front.Pause(x.r)
+// mayAsk checks an item of a batch, and the request for the store that is made of it.
+func (x *exchange) mayAsk(ref wire.Ref, q interface{ Validate() error }) error {
+	switch {
+	case x.spent && !x.s.live.has(x.account, ref):
+		return errSpent
+	case ref.Resource == reserved:
+		return errReserved
 	}
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	if !x.caller.May(access.Lock, ref.Resource) {
+		return fmt.Errorf("%w: no right to lock %q", ErrDenied, ref.Resource)
+	}
+	return nil
 }
 
 // spentBody is how many bytes a batch may have for which there is nothing left: its items are
@@ -251,36 +304,6 @@ var errNoResult = errors.New("the store left out the result")
 
 func renewErr(r *driver.RenewResult) *error     { return &r.Err }
 func releaseErr(r *driver.ReleaseResult) *error { return &r.Err }
-
-// call sends a batch to the store, in one call, unless it is empty or too late. It returns a
-// result for each request, with an error where the store has returned none.
-func call[Q, R any](
-	x *exchange, op string, ctx context.Context, qs []Q, send func(context.Context, []Q) ([]R, error), errOf func(*R) *error,
-) (rs []R, sent time.Time) {
-	sent = time.Now()
-	if len(qs) == 0 {
-		return nil, sent
-	}
-	ctx, cancel := context.WithDeadline(ctx, x.deadline())
-	defer cancel()
-	missing := errNoResult
-	if ctx.Err() != nil {
-		missing = errNotSent
-	} else {
-		var err error
-		rs, err = send(ctx, qs)
-		x.s.storeCall(x.r.Context(), op, sent, ofBatch(rs, err, errOf))
-		if err != nil {
-			rs, missing = nil, err
-		}
-	}
-	for len(rs) < len(qs) {
-		var r R
-		*errOf(&r) = missing
-		rs = append(rs, r)
-	}
-	return rs, sent
-}
 
 // only returns the result of a call for one item, and its error.
 func only[R any](rs []R, err error, errOf func(*R) *error) (r R, _ error) {
@@ -308,23 +331,10 @@ func ofBatch[R any](rs []R, err error, errOf func(*R) *error) error {
 	return err
 }
 
-// refusedItem returns the outcome of an item that was not sent to the store. What was denied is
-// counted in an event.
-func (x *exchange) refusedItem(denied *Event, action string, ref wire.Ref, err error) (wire.Outcome, string) {
-	switch {
-	case errors.Is(err, ErrDenied):
-		counted(denied, Event{Action: action, Outcome: "denied", Resource: ref.Resource, Ref: wire.RefOf(ref.HoldID), Reason: detailDenied(err)})
-		return wire.Denied, x.whyDenied(err)
-	case errors.Is(err, errSpent):
-		return wire.Unknown, err.Error()
+// count counts the next event of a kind in the first one.
+func (e *Event) count(next Event) {
+	if e.Count == 0 {
+		*e = next
 	}
-	return wire.Invalid, detail(err)
-}
-
-// counted counts an event in the first of its kind.
-func counted(first *Event, e Event) {
-	if e.Count = first.Count + 1; e.Count == 1 {
-		*first = e
-	}
-	first.Count = e.Count
+	e.Count++
 }

@@ -87,6 +87,35 @@ func TestRenewalsForNothing(t *testing.T) {
 	}
 }
 
+// What the store does not answer about holds that the server has seen is charged to nobody.
+func TestRenewalsInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failing atomic.Bool
+		store := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseReply: failing.Load()} })
+		few := map[budget.Flow]budget.Rate{budget.Requests: {PerSecond: 1, Most: 2000}}
+		s := newSite(t, store, &server.Options{Budget: budget.New(&budget.Options{Rates: few})})
+		var mine []wire.Renewal
+		for range 100 {
+			g := s.acquire(wire.AcquireRequest{Resource: "r", Mode: driver.Shared, TTLMs: 600_000})
+			mine = append(mine, wire.Renewal{Ref: refOf(g), TTLMs: 600_000})
+		}
+		failing.Store(true)
+		renew := func(holds []wire.Renewal) answer { return s.post(wire.RenewPath, wire.RenewRequest{Holds: holds}) }
+		for range 50 {
+			if r := read[wire.RenewAnswer](t, renew(mine)).Results[99]; r.Outcome != wire.Unknown {
+				t.Fatalf("%+v", r)
+			}
+		}
+		if a := renew(invented(1)); a.status != http.StatusOK {
+			t.Errorf("the reserve is lost: %d %s", a.status, a.body)
+		}
+		for range 5 {
+			renew(invented(1000))
+		}
+		mustBe(t, renew(invented(1)), wire.KindBusy)
+	})
+}
+
 // What a server has not granted itself it knows from the first renewal on.
 func TestRenewalsOfAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

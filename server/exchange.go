@@ -35,10 +35,13 @@ type exchange struct {
 	account budget.Account
 	work    float64
 	spent   bool
-	size    int           // of the body
-	unread  time.Duration // for how long net/http may read the body before it answers
-	status  int           // of the answer, 0: none yet
-	kind    wire.Kind     // if it is a refusal
+	// denied and missed are items of a batch that the audit is told of together: without a
+	// right, and releases of holds that are not there.
+	denied, missed Event
+	size           int           // of the body
+	unread         time.Duration // for how long net/http may read the body before it answers
+	status         int           // of the answer, 0: none yet
+	kind           wire.Kind     // if it is a refusal
 }
 
 // ServeHTTP implements http.Handler.
@@ -335,24 +338,30 @@ func (x *exchange) send(status int, mediaType string, body []byte) {
 func (x *exchange) refuseError(op string, err error) { x.sendRefusal(x.refusalOf(op, err)) }
 
 func (x *exchange) refusalOf(op string, err error) wire.Refusal {
-	switch {
-	case errors.Is(err, ErrDenied):
-		return wire.NewRefusal(wire.KindDenied, x.whyDenied(err))
-	case errors.Is(err, errNotReady):
-		return wire.NewRefusal(wire.KindUnknown, x.s.notReady())
-	}
 	kind := wire.KindOf(err)
 	if kind == wire.KindHeld { // only an acquire is, and describes it
 		kind = wire.KindUnknown
 	}
 	x.logError(op, err)
-	return wire.NewRefusal(kind, detail(err))
+	return wire.NewRefusal(kind, x.why(err))
+}
+
+// why is what the caller is told of an error.
+func (x *exchange) why(err error) string {
+	switch {
+	case errors.Is(err, ErrDenied):
+		return x.whyDenied(err)
+	case errors.Is(err, errNotReady):
+		return x.s.notReady()
+	}
+	return detail(err)
 }
 
 // logError logs what an operator has to know of an error of the store.
 func (x *exchange) logError(op string, err error) {
 	switch {
-	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrLost):
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrLost),
+		errors.Is(err, ErrDenied), errors.Is(err, errNotReady):
 		return
 	case !definite(err) && op != "release" && x.r.Context().Err() != nil:
 		return // the caller hung up, which ends all calls but releases
@@ -372,7 +381,7 @@ func detail(err error) string {
 		return "a record in the store cannot be understood: see the server's log"
 	case errors.Is(err, driver.ErrUnusable):
 		return "the store cannot be used until somebody fixes it: see the server's log"
-	case errors.Is(err, errNotSent), errors.Is(err, errHungUp), errors.Is(err, errReplaced), errors.Is(err, errReleased):
+	case errors.Is(err, errNotSent), errors.Is(err, errHungUp), errors.Is(err, errReplaced), errors.Is(err, errReleased), errors.Is(err, errSpent):
 		return err.Error()
 	case errors.As(err, new(historyError)):
 		return "the history cannot be read: see the log of the server"

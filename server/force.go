@@ -22,9 +22,10 @@ import (
 type Forcer struct {
 	Store driver.Store
 	// Audit and History are those of Options, and may be nil.
-	Audit    func(Event) error
-	History  *history.Log
-	Observer *Observer // told of the calls of the store; may be nil
+	Audit   func(Event) error
+	History *history.Log
+
+	storeCall func(ctx context.Context, op string, began time.Time, err error)
 }
 
 // Force names a hold that is to end, and says why. Its ref and its token name one hold: an old
@@ -41,7 +42,7 @@ type Force struct {
 // Errors of Forcer.Release. After ErrForceUnknown the hold may be released, now or later.
 // After any other error nothing was done.
 var (
-	ErrDenied       = errors.New("denied")
+	ErrDenied       = wire.ErrDenied
 	ErrForceUnknown = errors.New("the hold may be released, now or later")
 	ErrNoAudit      = errors.New("the server cannot write its audit, and does nothing by force without it")
 )
@@ -75,7 +76,7 @@ func (f *Forcer) Release(ctx context.Context, r *http.Request, c access.Caller, 
 		_ = tell("denied")
 		return nothing, fmt.Errorf("%w: no right to force a release of %q", ErrDenied, q.Resource)
 	}
-	h, err := find(ctx, f.Store, f.Observer, driver.Filter{Resource: q.Resource}, func(h driver.Status) bool {
+	h, err := f.find(ctx, driver.Filter{Resource: q.Resource}, func(h driver.Status) bool {
 		return h.Token == q.Token && wire.RefOf(h.HoldID) == q.Ref
 	})
 	switch {
@@ -93,7 +94,7 @@ func (f *Forcer) Release(ctx context.Context, r *http.Request, c access.Caller, 
 	sent := time.Now()
 	rs, err := f.Store.Release(ctx, []driver.ReleaseRequest{{HoldRef: h.Ref(), Reason: q.Reason}})
 	released, err := only(rs, err, releaseErr)
-	f.Observer.storeCall(r.Context(), "release", sent, err)
+	f.noteCall(r.Context(), "release", sent, err)
 	switch {
 	case err != nil && definite(err):
 		return nothing, err
@@ -125,10 +126,10 @@ func (q *Force) validate() error {
 }
 
 // find returns the first hold that is meant, or none: its lock ID is empty then.
-func find(ctx context.Context, store driver.Store, o *Observer, f driver.Filter, is func(driver.Status) bool) (_ driver.Status, err error) {
+func (f *Forcer) find(ctx context.Context, among driver.Filter, is func(driver.Status) bool) (_ driver.Status, err error) {
 	began := time.Now()
-	defer func() { o.storeCall(ctx, "list", began, err) }()
-	for h, err := range store.List(ctx, f) {
+	defer func() { f.noteCall(ctx, "list", began, err) }()
+	for h, err := range f.Store.List(ctx, among) {
 		switch {
 		case err != nil:
 			return driver.Status{}, err
@@ -138,6 +139,15 @@ func find(ctx context.Context, store driver.Store, o *Observer, f driver.Filter,
 	}
 	return driver.Status{}, ctx.Err() // a store may end a list with its ctx
 }
+
+func (f *Forcer) noteCall(ctx context.Context, op string, began time.Time, err error) {
+	if f.storeCall != nil {
+		f.storeCall(ctx, op, began, err)
+	}
+}
+
+// forcer returns what ends holds by force, and finds them.
+func (s *Server) forcer() *Forcer { return &Forcer{s.store, s.opts.Audit, s.opts.History, s.storeCall} }
 
 // forceRelease serves POST /v1/force-release.
 func (s *Server) forceRelease(x *exchange) {
@@ -157,10 +167,7 @@ func (s *Server) forceRelease(x *exchange) {
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(x.r.Context()), x.deadline())
 	defer cancel()
-	f := Forcer{s.store, s.opts.Audit, s.opts.History, &Observer{StoreCall: func(ctx context.Context, op string, took time.Duration, err error) {
-		s.storeCall(ctx, op, time.Now().Add(-took), err)
-	}}}
-	r, err := f.Release(ctx, x.r, x.caller, x.account, q)
+	r, err := s.forcer().Release(ctx, x.r, x.caller, x.account, q)
 	switch {
 	case errors.Is(err, ErrNoAudit):
 		x.refuseUnaudited(err)

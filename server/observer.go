@@ -61,9 +61,3 @@ func (s *Server) storeCall(ctx context.Context, op string, began time.Time, err 
 		s.identity.suspect(failed)
 	}
 }
-
-func (o *Observer) storeCall(ctx context.Context, op string, began time.Time, err error) {
-	if o != nil && o.StoreCall != nil {
-		o.StoreCall(ctx, op, time.Since(began), err)
-	}
-}

@@ -155,7 +155,7 @@ func (s *Server) isRenewed(ctx context.Context, ref driver.HoldRef) (bool, error
 	ctx, cancel := context.WithTimeout(ctx, s.opts.StoreTimeout)
 	defer cancel()
 	f := driver.Filter{Resource: ref.Resource, LockID: ref.LockID}
-	h, err := find(ctx, s.store, s.opts.Observer, f, func(h driver.Status) bool { return h.HoldID == ref.HoldID })
+	h, err := s.forcer().find(ctx, f, func(h driver.Status) bool { return h.HoldID == ref.HoldID })
 	return !h.Renewed.IsZero(), err
 }
 

@@ -132,11 +132,12 @@ func each[A, B any](to []B, items []A, of func(A) B) []B {
 	return to
 }
 
-// named has the names of the errors of package driver.
+// named has the names of the errors of package driver, and of ErrDenied.
 var named = []struct {
 	err  error
 	name string
 }{
+	{ErrDenied, "denied"},
 	{driver.ErrHeld, "held"}, // only of requests
 	{driver.ErrLost, "lost"}, // only of items
 	{driver.ErrInvalid, "invalid"},
