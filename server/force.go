@@ -191,8 +191,8 @@ func (s *Server) sweep(x *exchange) {
 		return
 	}
 	q := body.Driver()
-	if q.Idle < 0 || q.Most < 0 || q.Most > math.MaxInt32 {
-		x.refuse(wire.KindInvalid, "idleMs must not be negative but for -1, and most must be from 0 to 2147483647")
+	if q.Idle <= 0 || q.Most < 0 || q.Most > math.MaxInt32 { // with 0 tokens could begin again
+		x.refuse(wire.KindInvalid, "idleMs must be 1 at least, or -1, and most must be from 0 to 2147483647")
 		return
 	}
 	if !x.caller.MayAll(access.Force) {

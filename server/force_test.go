@@ -116,6 +116,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		mustBe(t, s.post(wire.SweepPath, `{"idleMs":-2}`), wire.KindInvalid)
+		mustBe(t, s.post(wire.SweepPath, `{"idleMs":0}`), wire.KindInvalid)
 		mustBe(t, s.post(wire.SweepPath, `{"idleMs":1,"most":-1}`), wire.KindInvalid)
 		mustBe(t, s.post(wire.SweepPath, `{"idleMs":1,"most":2147483648}`), wire.KindInvalid)
 	})

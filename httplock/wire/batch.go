@@ -200,8 +200,8 @@ func (r SweepRequest) Driver() driver.SweepRequest {
 }
 
 // SweepRequestOf returns the body for q. Durations are whole milliseconds, rounded so
-// that the store deletes nothing too early.
+// that the store deletes nothing too early, and 1 at least: the server refuses 0.
 func SweepRequestOf(q driver.SweepRequest) SweepRequest {
-	idle := MillisUp(min(q.Idle, driver.MaxTTL))
+	idle := MillisUp(min(cmp.Or(q.Idle, 1), driver.MaxTTL))
 	return SweepRequest{IdleMs: &idle, Most: q.Most}
 }

@@ -63,15 +63,19 @@ type reader struct {
 
 // spot names a part of the body for errors.
 type spot struct {
-	name string
-	item int // of that, 0: all of it
+	name  string
+	item  int // of the array, which has the part or is made of it; 0: there is none
+	array string
 }
 
 func (s spot) String() string {
-	if s.item > 0 {
-		return fmt.Sprintf("item %d of %s", s.item, s.name)
+	switch {
+	case s.item == 0:
+		return s.name
+	case s.name == "":
+		return fmt.Sprintf("item %d of %s", s.item, s.array)
 	}
-	return s.name
+	return fmt.Sprintf("%s of item %d of %s", s.name, s.item, s.array)
 }
 
 // next returns the next token as it is written.
@@ -195,7 +199,7 @@ func (r *reader) object(v reflect.Value, where spot) error {
 		}
 		seen[at] = true
 		m := all.fields[at]
-		if err := r.value(v.FieldByIndex(m.index), spot{name: m.where}, m.most); err != nil {
+		if err := r.value(v.FieldByIndex(m.index), spot{m.where, where.item, where.array}, m.most); err != nil {
 			return err
 		}
 	}
@@ -245,7 +249,7 @@ func (r *reader) array(v reflect.Value, where spot, most int) error {
 		}
 		v.Grow(1)
 		v.SetLen(n)
-		if err := r.value(v.Index(n-1), spot{where.name, n}, 0); err != nil {
+		if err := r.value(v.Index(n-1), spot{item: n, array: where.name}, 0); err != nil {
 			return err
 		}
 	}

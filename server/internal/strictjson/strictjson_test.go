@@ -54,7 +54,7 @@ func TestDecode(t *testing.T) {
 		})
 	}
 	err := strictjson.Decode([]byte(`{"holds":[{"resource":"r","token":1.5}]}`), new(wire.RenewRequest))
-	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), `: member "token" cannot be a number 1.5: `) {
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), `: member "token" of item 1 of member "holds" cannot be a number 1.5: `) {
 		t.Errorf("a member that a Go struct embeds: error %v", err)
 	}
 	err = strictjson.Decode([]byte(`{"resource":"r","holdId":"0123456789abcdef01234567"}`), new(wire.RenewRequest))
