@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -40,12 +39,10 @@ func (s *Server) history(x *exchange) {
 	}
 	defer end()
 
-	out := lister{x: x, q: q, entries: []json.RawMessage{}}
+	out := x.lister(q, "holds")
 	out.last.Resource = chosen.Resource
-	err = x.listHistory(&out, chosen)
-	out.end("history", err, func(holds []json.RawMessage) list {
-		return list{Holds: holds, Kept: new(keptOf(s.opts.History.State(), time.Now()))}
-	})
+	err = x.listHistory(out, chosen)
+	out.end("history", err, new(keptOf(s.opts.History.State(), time.Now())))
 }
 
 // listHistory adds the holds to out, as far as it takes them.

@@ -20,10 +20,8 @@ import (
 
 // holds serves GET /v1/holds.
 func (s *Server) holds(x *exchange) {
-	serveList(x, "list", s.store.List, &s.holdRows,
-		func(h driver.Status) (resource, lockID string) { return h.Resource, h.LockID },
-		x.hold,
-		func(entries []json.RawMessage) list { return list{Holds: entries} })
+	serveList(x, "list", "holds", s.store.List, &s.holdRows,
+		func(h driver.Status) (resource, lockID string) { return h.Resource, h.LockID }, x.hold)
 }
 
 // waiters serves GET /v1/waiters.
@@ -31,18 +29,8 @@ func (s *Server) waiters(x *exchange) {
 	all := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 		return driver.Waiters(ctx, s.store, f)
 	}
-	serveList(x, "waiters", all, &s.waiterRows,
-		func(p driver.Place) (resource, lockID string) { return p.Resource, p.LockID },
-		x.waiter,
-		func(entries []json.RawMessage) list { return list{Waiters: entries} })
-}
-
-// list is an answer in plain JSON: a wire.HoldList, wire.WaiterList or wire.History.
-type list struct {
-	Holds     []json.RawMessage `json:"holds,omitzero"`
-	Waiters   []json.RawMessage `json:"waiters,omitzero"`
-	Truncated bool              `json:"truncated"`
-	Kept      *wire.Kept        `json:"kept,omitempty"`
+	serveList(x, "waiters", "waiters", all, &s.waiterRows,
+		func(p driver.Place) (resource, lockID string) { return p.Resource, p.LockID }, x.waiter)
 }
 
 const (
@@ -56,8 +44,8 @@ const (
 var errSlowStore = fmt.Errorf("the store yielded nothing for too long: %w", context.DeadlineExceeded)
 
 func serveList[T, W any](
-	x *exchange, op string, all func(context.Context, driver.Filter) iter.Seq2[T, error], known *rowCount,
-	names func(T) (resource, lockID string), shown func(T, string) W, whole func([]json.RawMessage) list,
+	x *exchange, op, member string, all func(context.Context, driver.Filter) iter.Seq2[T, error], known *rowCount,
+	names func(T) (resource, lockID string), shown func(T, string) W,
 ) {
 	s := x.s
 	q, err := x.parseQuery()
@@ -84,7 +72,7 @@ func serveList[T, W any](
 	silence := time.AfterFunc(listSilence, func() { cancel(errSlowStore) })
 	defer silence.Stop()
 
-	out := lister{x: x, q: q, entries: []json.RawMessage{}}
+	out := x.lister(q, member)
 	began, rows := time.Now(), int64(0)
 	// A filter makes the store yield less, and not do less: it counts as without one.
 	if isWhole(q) && q.filter != (driver.Filter{}) {
@@ -124,7 +112,7 @@ entries:
 	if q.filter == (driver.Filter{}) && err == nil {
 		known.note(rows)
 	}
-	out.end(op, err, whole)
+	out.end(op, err, nil)
 }
 
 // isWhole reports whether the store walks through everything for the list.
@@ -191,13 +179,20 @@ func (x *exchange) mayLook(resource, lockID string) bool {
 type lister struct {
 	x         *exchange
 	q         query
-	buf       []byte            // of a stream: what is not written yet
-	entries   []json.RawMessage // of plain JSON
-	bytes     int               // of these
-	truncated bool              // there are more
-	count     int               // of a stream
-	broken    bool              // the reader is gone
-	last      driver.HoldRef    // that was added
+	buf       []byte // what is not written yet: of plain JSON everything
+	count     int
+	truncated bool           // there are more
+	broken    bool           // the reader is gone
+	last      driver.HoldRef // that was added
+}
+
+// lister returns one for a list that has its entries in this member, unless it is a stream.
+func (x *exchange) lister(q query, member string) *lister {
+	l := &lister{x: x, q: q}
+	if !q.stream {
+		l.buf = append(l.buf, `{"`+member+`":[`...)
+	}
+	return l
 }
 
 // pieceBytes is how many bytes of a stream are written at a time.
@@ -211,18 +206,19 @@ func (l *lister) add(entry any) bool {
 		l.broken = true
 		return false
 	}
-	if !l.q.stream {
-		if len(l.entries) == l.q.limit || l.bytes+len(text) > maxListBytes {
-			l.truncated = true
-			return false
-		}
-		l.entries = append(l.entries, text)
-		l.bytes += len(text)
-		return true
+	if l.q.stream {
+		l.count++
+		l.buf = append(append(l.buf, text...), '\n')
+		return len(l.buf) < pieceBytes || l.flush()
 	}
-	l.count++
-	l.buf = append(append(l.buf, text...), '\n')
-	return len(l.buf) < pieceBytes || l.flush()
+	if l.truncated = l.count == l.q.limit || len(l.buf)+len(text) > maxListBytes; l.truncated {
+		return false
+	}
+	if l.count++; l.count > 1 {
+		l.buf = append(l.buf, ',')
+	}
+	l.buf = append(l.buf, text...)
+	return true
 }
 
 // flush writes what is there of a stream. A reader that is slower than writePatience is cut
@@ -266,8 +262,8 @@ func (x *exchange) write(part []byte) bool {
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// end ends the list.
-func (l *lister) end(op string, err error, whole func([]json.RawMessage) list) {
+// end ends the list. kept is that of a history.
+func (l *lister) end(op string, err error, kept *wire.Kept) {
 	x := l.x
 	if l.broken {
 		panic(http.ErrAbortHandler) // the end of the answer must not look like one
@@ -282,9 +278,11 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage) list) {
 	case err != nil && x.status == 0:
 		x.refuseError(op, err)
 	case !l.q.stream:
-		answer := whole(l.entries)
-		answer.Truncated = l.truncated
-		x.answer(answer)
+		rest, _ := json.Marshal(struct { // of numbers and text
+			Truncated bool       `json:"truncated"`
+			Kept      *wire.Kept `json:"kept,omitempty"`
+		}{l.truncated, kept})
+		x.send(http.StatusOK, wire.JSON, append(append(l.buf, "],"...), rest[1:]...))
 	default:
 		last := wire.End{End: &wire.Count{Count: l.count}}
 		if err != nil {
