@@ -45,9 +45,8 @@ func Decode(body []byte, v any) error {
 	}
 	r := reader{body: body}
 	if !json.Valid(body) { // from here on it is
-		var wrong *json.SyntaxError
 		err := json.Unmarshal(body, new(any))
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
 			r.start = int(wrong.Offset)
 		}
 		return fmt.Errorf("%w: the body is not complete JSON: %v (%s)", driver.ErrInvalid, err, r.position())
