@@ -185,7 +185,8 @@
   // Filters, in the address.
   document.addEventListener("input", ({ target }) => {
     if (!target.form?.matches(".filters")) return;
-    history.replaceState(null, "", "?" + new URLSearchParams(new FormData(target.form)));
+    const query = new URLSearchParams([...new FormData(target.form)].filter(([, value]) => value));
+    history.replaceState(null, "", "?" + query);
     load();
   });
 
