@@ -22,12 +22,13 @@ type kept struct {
 	holds []history.Hold
 	saved history.Saved
 	err   error
+	full  error // of writes
 	hangs bool
 }
 
 func (k *kept) Load(context.Context) (history.Saved, error) { return k.saved, nil }
 func (k *kept) Write(context.Context, []history.Hold, *history.Looks) (history.Bounds, error) {
-	return k.saved.Bounds, nil
+	return k.saved.Bounds, k.full
 }
 func (k *kept) Close() error { return nil }
 
@@ -174,6 +175,19 @@ func TestUsual(t *testing.T) {
 		}
 		time.Sleep(time.Second) // the store rests
 		s.shows("/resource?name=r", "It is usually held for 10 s: 95 of 100 of the last 20 holds took 19 s at most.")
+	})
+}
+
+// Each page says that the history is not written.
+func TestHistoryIsNotWritten(t *testing.T) {
+	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
+		k.full = errors.New("/secret: no space left on device")
+		s.shows("/", "!The history is not written")
+		time.Sleep(15 * time.Second)
+		for _, path := range []string{"/", "/history", "/resource?name=r"} {
+			s.says(path, "The history is not written: the server's log says why. Locks go on.")
+			s.shows(path, "!secret")
+		}
 	})
 }
 

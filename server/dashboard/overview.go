@@ -191,7 +191,7 @@ func (v *visit) all(matching []*entry, search string, chosen filter, ofHost int)
 // row is a resource in the table.
 func (v *visit) row(e *entry) node {
 	v = v.of(e)
-	level, holder, since, rest, waited := e.Level, node(html.I(text("free"))), driver.Unknown, driver.Unknown, driver.Unknown
+	level, holder, since, rest, waited := e.Level, html.I(text("free")), driver.Unknown, driver.Unknown, driver.Unknown
 	release := group()
 	if len(e.Holds) > 0 {
 		h, ref := e.Holds[0], ""
