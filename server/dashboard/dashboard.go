@@ -170,7 +170,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 		v.fail(http.StatusNotFound, "There is no such page.")
-	case r.Method != at.method && (r.Method != http.MethodHead || at.method != http.MethodGet):
+	case r.Method != at.method && (r.Method != http.MethodHead || !at.page):
 		w.Header().Set("Allow", at.method)
 		v.fail(http.StatusMethodNotAllowed, "This address takes a "+at.method+".")
 	case at.method == http.MethodPost && kind != "application/json":

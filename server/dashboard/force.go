@@ -184,7 +184,7 @@ func (d *Dashboard) lookNow(v *visit) {
 	s, err := d.lookAt(ctx, body.Resource)
 	if err != nil {
 		d.opts.Logger.Warn("a look at one resource failed", "resource", body.Resource, "error", err)
-		v.fail(http.StatusServiceUnavailable, whyBlind(err))
+		v.fail(http.StatusServiceUnavailable, "The store did not answer. Look at the first line of the page.")
 		return
 	}
 	v.account().Correct(budget.Reads, float64(len(s.Holds)+len(s.Waiters)))

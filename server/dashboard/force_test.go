@@ -156,10 +156,13 @@ func TestForceHost(t *testing.T) {
 			names = append(names, named(resource, q.HoldID, s.token(resource)))
 		}
 		s.hold(driver.AcquireRequest{Resource: "jobs/1", Mode: driver.Shared, TTL: time.Hour, Details: driver.Details{Owner: "alive", Host: "web10"}})
-		s.shows("/", "!of this host")
+		q := s.hold(driver.AcquireRequest{Resource: "jobs/4", TTL: time.Hour})
+		s.shows("/", "!of this host") // that has no name
+		s.release(q)
+		time.Sleep(time.Second)
 		s.shows("/?q=web1", "Release all 3 holds of this host…", "others/1")
 		s.shows("/?q=web", "!of this host")
-		s.shows("/release?host=web1", "These holders say that they run on web1. Nobody has checked that.", "jobs/1 o0 on web1 new holds it shared, for 0 s.", "o1 on", "o2 on", "o3 on", "!alive",
+		s.shows("/release?host=web1", "These holders say that they run on web1. Nobody has checked that.", "jobs/1 o0 on web1 new holds it shared, for 1 s.", "o1 on", "o2 on", "o3 on", "!alive",
 			"This does not stop the old holder", "holdfast unlock --force")
 		page := s.get("/release?host=web1").Body.String()
 		for _, n := range names {

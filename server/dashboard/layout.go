@@ -212,8 +212,9 @@ func (v *visit) lines() (all []line) {
 		if !s.At.IsZero() {
 			seen = says(" already. Below is what was seen % ago.", up(v.age))
 		}
-		add(true, hurts, group(text(whyBlind(s.Err)+" Looks fail for "), up(v.began.Sub(s.Failing)), seen,
-			only(rests, says(" The next one is in %.", next))))
+		why, level := whyBlind(s.Err)
+		add(true, level, group(text(why+" That is so for "), up(v.began.Sub(s.Failing)), seen,
+			only(rests, says(" The next look is in %.", next))))
 	}
 	o := v.d.opts
 	add(o.AuditErr != nil && o.AuditErr() != nil, stuck, text("The audit cannot be written: the server's log says why. "+
@@ -237,14 +238,14 @@ const shortPause = 3 * time.Second
 
 // whyBlind says why a look has failed. What a store says of itself is for the log: it may have
 // an address or the IDs of others.
-func whyBlind(err error) string {
+func whyBlind(err error) (string, level) {
 	switch {
 	case errors.Is(err, driver.ErrDamaged):
-		return "The store cannot be looked at: a record in it cannot be understood, as the server's log says."
+		return "The store cannot be looked at: a record in it cannot be understood, as the server's log says.", hurts
 	case health.FailureOf(err) == health.Silent:
-		return "A look at all of the store takes longer than 30 s: it is slow."
+		return "A look at the store takes longer than 30 s: it is slow.", watch
 	}
-	return "The store cannot be looked at: the server's log says why."
+	return "The store cannot be looked at: the server's log says why.", hurts
 }
 
 // worst returns how much the worst of the lines hurts.

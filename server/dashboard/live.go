@@ -18,10 +18,6 @@ const silence, glance = 15 * time.Second, time.Second
 // events serves the stream by which a browser learns that there is something new. It then
 // loads the parts of its pages again: one stream is enough for all of them.
 func (d *Dashboard) events(v *visit) {
-	if v.r.Method == http.MethodHead {
-		v.fail(http.StatusMethodNotAllowed, "This address takes a GET.")
-		return
-	}
 	claim, ok := v.account().Open(budget.Streams, 1)
 	if !ok { // the browser asks again and again
 		v.busy(30*time.Second, "Too many browsers are live already.")

@@ -112,6 +112,14 @@ func (s *scene) hold(q driver.AcquireRequest) driver.AcquireRequest {
 	return q
 }
 
+func (s *scene) release(q driver.AcquireRequest) {
+	s.Helper()
+	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
+	if _, err := s.store.Release(context.Background(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // wait takes a place in a queue, in turn.
 func (s *scene) wait(resource, owner string) {
 	s.Helper()

@@ -238,7 +238,7 @@ func TestNextLook(t *testing.T) {
 	})
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.takes, s.store.err = 2*time.Second, errors.New("no answer")
-		s.shows("/", "Nothing was seen yet. The next one is in 20 s")
+		s.shows("/", "Nothing was seen yet. The next look is in 20 s")
 	})
 }
 
