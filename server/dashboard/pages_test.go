@@ -270,7 +270,7 @@ func TestNotSeenYet(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.err = errors.New("no answer")
 		for _, path := range []string{"/", "/resource?name=r"} {
-			s.shows(path, "Nobody knows yet what is held", "The store could not be prepared", "!Nothing is held", "!Nobody holds it")
+			s.shows(path, "Nobody knows yet what is held", "No lock is granted until it is prepared.", "!Nothing is held", "!Nobody holds it")
 		}
 	})
 }

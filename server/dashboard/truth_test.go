@@ -34,7 +34,7 @@ func TestNothingIsGreenWhileLocksAreRefused(t *testing.T) {
 	broken := errors.New("dial tcp 10.1.2.3: secret")
 	for says, makes := range map[string]func(*health.Log){
 		"The store is another one, or has lost its data": func(h *health.Log) { h.Replaced(24*time.Hour, false) },
-		"The store could not be prepared":                  func(h *health.Log) { h.Preparing(broken) },
+		"No lock is granted until it is prepared.":       func(h *health.Log) { h.Preparing(broken) },
 		"This server is ending":                          func(h *health.Log) { h.Ending() },
 		"No acquire has been answered for 1 s, although the store answers other calls": func(h *health.Log) {
 			h.StoreCall(context.Background(), "acquire", 0, fmt.Errorf("%w: secret", driver.ErrUnusable))
