@@ -247,3 +247,43 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 }
+
+// Whoever signs in with the right to force ends a hold from the first page, and the audit of the
+// server has the reason.
+func TestForceOnServer(t *testing.T) {
+	b := open(t, 1200, 900)
+	state := t.TempDir()
+	auth, audit := filepath.Join(state, "auth.json"), filepath.Join(state, "audit.jsonl")
+	secret, entry := token(t, "ops", `{"resources":"*","may":["look","lock","force"]}`)
+	writeAuth(t, auth, entry)
+	s := serve(t, state, "--listen", "127.0.0.1:0", "--auth", auth, "--audit", audit)
+	cmd := program(t, state, "run", "--owner", "hangs", "nightly", "--", "sleep", "300")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	b.visit(s.url)
+	b.shows("Your token")
+	b.do(chromedp.SendKeys(`#token`, secret), chromedp.Click(`#sign-in button`))
+	b.shows("hangs on", "holdfast ", "up for")
+	b.do(chromedp.Click(`td [data-release]`), chromedp.WaitVisible(`#reason`))
+	b.do(chromedp.SendKeys(`#reason`, "it hangs"), chromedp.Click(`#dialog [type=submit]`))
+	b.shows("Released. Its holder may go on until its next renewal tells it.")
+	text, err := os.ReadFile(audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"force-release"`, `"released"`, `"it hangs"`, `"ops"`} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("%s is not in the audit: %s", part, text)
+		}
+	}
+	b.visit(s.url + "resource?name=nightly")
+	b.shows("Who holds it")
+	b.do(chromedp.Click(`[data-look]`))
+	b.shows("Nobody held it at the last look.")
+}
