@@ -96,7 +96,7 @@ func (d *Dashboard) force(v *visit) {
 			Token    string `json:"token"`
 		} `json:"holds"`
 	}
-	if !v.read(&body) {
+	if !v.read(&body, manyHolds) {
 		return
 	}
 	body.Reason = strings.TrimSpace(body.Reason)
@@ -160,7 +160,7 @@ func (d *Dashboard) lookNow(v *visit) {
 	var body struct {
 		Resource string `json:"resource"`
 	}
-	if !v.read(&body) {
+	if !v.read(&body, smallBody) {
 		return
 	}
 	switch {

@@ -52,7 +52,7 @@ func (d *Dashboard) signIn(v *visit) {
 	case d.opts.Login == nil:
 		v.fail(http.StatusNotFound, "There is nothing to sign in to.")
 		return
-	case !v.read(&body):
+	case !v.read(&body, smallBody):
 		return
 	}
 	err := d.opts.Login.SignIn(v.w, v.r, strings.TrimSpace(body.Token))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -162,6 +163,41 @@ func TestPagesAreCharged(t *testing.T) {
 		if w := s.as(s.Context(), "a", "/"); w.Code != http.StatusOK {
 			s.Errorf("two seconds later: %d", w.Code)
 		}
+	})
+}
+
+// Bodies that are sent slowly take the memory of their senders' share. Nobody without a right
+// may send a large one.
+func TestBodiesAreCharged(t *testing.T) {
+	shares := map[budget.Stock]budget.Share{budget.Bodies: {Caller: 600 << 10, All: 10 << 20}}
+	crowd(t, budget.New(&budget.Options{Shares: shares}), func(s *scene, _ *atomic.Int64) {
+		post := func(who, path string, body io.Reader) int {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(s.Context(), http.MethodPost, path, body)
+			r.Header.Set("Who", who)
+			r.Header.Set("Content-Type", "application/json")
+			s.pages.ServeHTTP(w, r)
+			return w.Code
+		}
+		slow, end := io.Pipe()
+		var all sync.WaitGroup
+		all.Go(func() { post("a", "/force", slow) })
+		synctest.Wait()
+		for _, c := range []struct {
+			who, path, body string
+			code            int
+		}{
+			{"a", "/force", `{}`, http.StatusTooManyRequests},
+			{"a", "/look", `{"resource":"a1"}`, http.StatusOK},
+			{"b", "/force", `{}`, http.StatusBadRequest},
+			{"b", "/look", `{"resource":"b1"` + strings.Repeat(" ", 20_000) + `}`, http.StatusBadRequest},
+		} {
+			if code := post(c.who, c.path, strings.NewReader(c.body)); code != c.code {
+				s.Errorf("%s %s: %d", c.who, c.path, code)
+			}
+		}
+		_ = end.Close()
+		all.Wait()
 	})
 }
 

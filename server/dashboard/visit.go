@@ -162,14 +162,21 @@ func (v *visit) answer(code int, a answer) {
 	v.write(code, body)
 }
 
-// maxBody bounds what a page sends: the names of as many holds as it shows.
-const maxBody = 512 << 10
+// A page sends small bodies, but for the names of as many holds as it shows.
+const smallBody, manyHolds = 16 << 10, 512 << 10
 
-// read reads what a page has sent. It reports whether that is what it should be.
-func (v *visit) read(body any) bool {
+// read reads what a page has sent, so many bytes at most. It reports whether that is what it
+// should be.
+func (v *visit) read(body any, most int64) bool {
+	claim, ok := v.account().Open(budget.Bodies, most)
+	if !ok {
+		v.busy(time.Second, "Too much is being sent already.")
+		return false
+	}
+	defer claim.Close()
 	_ = http.NewResponseController(v.w).SetReadDeadline(time.Now().Add(writePatience))
 	var b bytes.Buffer
-	_, err := b.ReadFrom(http.MaxBytesReader(v.w, v.r.Body, maxBody))
+	_, err := b.ReadFrom(http.MaxBytesReader(v.w, v.r.Body, most))
 	if err == nil {
 		err = strictjson.Decode(b.Bytes(), body)
 	}
