@@ -47,6 +47,10 @@ func TestForceRelease(t *testing.T) {
 		broken = errors.New("disk full")
 		mustBe(t, s.post(wire.ForceReleasePath, force), wire.KindUnusable)
 		mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: new(wire.Millis(1))}), wire.KindUnusable)
+		// Balancers that took the server out would take renewals from everybody.
+		if a := s.get("/readyz"); a.status != http.StatusOK {
+			t.Errorf("readyz without an audit: %d", a.status)
+		}
 		broken, events = nil, nil
 		stale := force
 		stale.Token--

@@ -126,7 +126,7 @@ func TestServer(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		is(health.Starting, "has not answered yet, for 4 s", "No lock is granted")
 		l.Preparing(errUnusable)
-		is(health.Starting, "could not be prepared for 4 s: the store cannot be used")
+		is(health.Starting, "not prepared yet, for 4 s: the store cannot be used")
 		l.StoreCall(t.Context(), "init", 0, nil)
 		l.Prepared()
 		is(health.OK, "answers")

@@ -61,7 +61,7 @@ func (s State) Says() string {
 	case Starting:
 		says := "The store has not answered yet, for " + s.ago(s.Since)
 		if s.Failure != None {
-			says = "The store could not be prepared for " + s.ago(s.Since) + ": " + s.why()
+			says = "The store is not prepared yet, for " + s.ago(s.Since) + ": " + s.why()
 		}
 		return says + ". No lock is granted until it is prepared."
 	case Failing:
