@@ -3,7 +3,9 @@ package strictjson_test
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -175,4 +177,27 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Each half of a pair is found, whatever is around it.
+func TestHalvesOfPairs(t *testing.T) {
+	paired := regexp.MustCompile(`^(?:[^\\]|\\[^u]|\\u[^dD]|\\u[dD](?:[0-7]|[89abAB]..\\u[dD][c-fC-F]))*$`)
+	parts := []string{`\ud800`, `\uDBff`, `\udc00`, `\uDFFF`, `\ud7ff`, `\ue000`, `\\`, `\n`, `u`, `d8`, `\u2028`}
+	random, wrong := rand.New(rand.NewPCG(1, 2)), 0
+	for range 20_000 {
+		text := ""
+		for range random.IntN(5) {
+			text += parts[random.IntN(len(parts))]
+		}
+		var q wire.AcquireRequest
+		err := strictjson.Decode([]byte(`{"resource":"`+text+`"}`), &q)
+		if want := paired.MatchString(text); want != (err == nil) {
+			t.Fatalf("%s: %v", text, err)
+		} else if !want {
+			wrong++
+		}
+	}
+	if wrong < 1000 {
+		t.Errorf("only %d are wrong", wrong)
+	}
 }
