@@ -54,8 +54,8 @@ test: ## run all tests except the thorough ones, in minutes; FOLDERS selects fol
 thorough: ## run all tests with the race detector, of all FOLDERS or of a pattern such as 'pglock(/.*)?'
 	@$(SUITE) all $(if $(FOLDERS),-packages '$(FOLDERS)') $(TESTFLAGS)
 
-test-all: thorough ## run thorough, fuzz, programs, crash, chaos, clients, alerts, interop and faults: about two hours
-	@$(MAKE) fuzz programs crash chaos clients alerts interop faults PROGRAMS=1m
+test-all: thorough ## run thorough, fuzz, programs, crash, chaos, clients, alerts, interop, faults and greed: about two hours
+	@$(MAKE) fuzz programs crash chaos clients alerts interop faults greed PROGRAMS=1m
 
 test-nightly: ## run thorough with OpenSearch 3; needs pip
 	@export HOLDFAST_TEST_NEWER=1; $(SUITE) all $(TESTFLAGS)
@@ -163,9 +163,9 @@ bench: ## measure, compare with the targets and save the result in docs
 bench-serve: ## measure holdfast serve beside its stores and etcd
 	cd lab/bench && status=0; go run . -serve -keep ../../docs/dev/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
 
-FOR ?= 10s
-greed: ## measure what a greedy caller of the server takes from another one, FOR (10s) with each attack
-	cd lab && go run ./greed -for $(FOR) && go run ./greed -same -for $(FOR)
+FOR ?= 4s
+greed: ## measure what a greedy caller of the server takes from others, FOR (4s) with each ATTACK (all)
+	cd lab && go run ./greed -for $(FOR) $(if $(ATTACK),-only '$(ATTACK)')
 
 bench-dashboard: ## measure the cost of watching the dashboard: about 14 minutes
 	cd lab/bench && status=0; go run . -dashboard -keep ../../docs/dev/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status

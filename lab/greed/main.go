@@ -1,36 +1,53 @@
-// Command greed measures what one greedy caller of the server takes from another one: how long
-// renewals take, and how many locks the other one still gets, while the first sends as much as
-// it can of one kind of requests.
+//go:build linux
+
+// Command greed measures what a greedy caller of holdfast serve takes from others: how long
+// renewals take, and how many locks another caller still gets, while the first sends as much as it
+// can of one kind of requests.
 //
-// The server, the greedy caller and the other one are three processes; the greedy one has the
-// lowest priority, so that it takes work of the server and not the processor.
+// The server has a processor of its own, and the callers have the others, the greedy one with the
+// lowest priority: so it takes work of the server, and no time of a processor from others. There
+// are three ways to the server:
+//
+//	auth    TLS with --auth: another name is compared with the greedy one, which has one small
+//	        right; the greedy caller's own renewals are measured, too
+//	open    loopback without --auth: the operator at the socket is compared, and the renewals of
+//	        loopback, which is one caller
+//	socket  two users of the socket: root, and the user of the server, who is greedy (needs root)
+//
+// These attacks were once possible, and took this:
+//
+//	denies, sly            the audit's disk, and so all force: by denied batches of a small right
+//	pages, queries         the processors, until others' locks were lost
+//	lists                  all lists, and so the operator's way to force
+//	bodies, headers, idle  memory, by requests that are not complete
+//	filters, lockids       the store, by lists of which nothing is shown
+//	history                the history, by pushing everybody out
+//	invented               the store, by renewals that came before the first was charged
+//	resets, tunnels        the processors, by requests of HTTP/2 that were taken back
+//	streams                all live pages
+//
+// The others try what could be: watches, forced releases that are denied, callers who are not known,
+// handshakes, what everybody may read, and answers that nobody reads.
+//
+// A caller may acquire, wait and release as often as acquires, history and waits do. It then has an
+// equal part of the server for each of its connections, as any other caller would: of these it
+// counts that nothing fails, that memory is bounded and that files do not grow too fast.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
-	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/server"
-	"github.com/holdfast-go/holdfast/server/access"
-	"github.com/holdfast-go/holdfast/server/audit"
-	"github.com/holdfast-go/holdfast/server/budget"
-	"github.com/holdfast-go/holdfast/server/dashboard"
-	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // What must be true whatever the greedy caller does.
@@ -38,223 +55,155 @@ const (
 	mostLate   = 100 * time.Millisecond // of 99 of 100 renewals
 	leastRate  = 0.5                    // of the locks without a greedy caller
 	mostMemory = 512                    // MiB
-	mostAudit  = 8                      // MiB, of what the greedy one causes
+	mostGrown  = 8                      // MiB a second by which files grow
 )
 
-// held is how many holds there are that nobody renews.
-const held = 20_000
-
 func main() {
-	mode := flag.String("mode", "", "internal: serve, or the name of an attack")
-	dir := flag.String("dir", "", "internal: the folder of the server's files")
-	addr := flag.String("addr", "", "internal: the address of the server")
-	same := flag.Bool("same", false, "both are one caller, as on loopback without --auth: only the renewals count")
-	lasts := flag.Duration("for", 10*time.Second, "how long each attack lasts")
-	only := flag.String("only", "", "the only attack: bodies, denies, lists, pages, queries, sly or streams")
+	mode := flag.String("mode", "", "internal: an attack, with the way to the server")
+	lasts := flag.Duration("for", 4*time.Second, "how long each attack lasts")
+	only := flag.String("only", "", "the only attacks, with commas: "+strings.Join(attacks(), ", "))
+	way := flag.String("way", "", "the only way to the server: "+strings.Join(ways, ", "))
 	flag.Parse()
-	var err error
-	switch *mode {
-	case "":
-		err = measure(*lasts, *only, *same)
-	case "serve":
-		err = serve(*dir)
-	default:
-		attack(*mode, *addr, tokenOf(*dir, nameOf(*same)))
+	if *mode != "" {
+		attack(*mode, flag.Args())
 	}
+	err := measure(*lasts, choice(*way, ways), choice(*only, attacks()))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "greed:", err)
 		os.Exit(1)
 	}
 }
 
-// nameOf is the name of the greedy caller.
-func nameOf(same bool) string {
-	if same {
-		return "other"
+func choice(only string, all []string) []string {
+	if only == "" {
+		return all
 	}
-	return "greedy"
+	return strings.Split(only, ",")
 }
 
-func tokenOf(dir, name string) string {
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		panic(err)
+// measure prints a line for each attack, and fails if one of them takes too much.
+func measure(lasts time.Duration, ways, attacks []string) error {
+	disk := "/dev/shm" // in memory: what others write to a disk would be measured, too
+	if _, err := os.Stat(disk); err != nil {
+		disk = ""
 	}
-	return string(text)
-}
-
-// serve serves locks in memory until its input ends. It prints its address.
-func serve(dir string) error {
-	store := memlock.New(nil)
-	for i := range held {
-		q := driver.AcquireRequest{Resource: fmt.Sprintf("held/%d", i), LockID: "x", HoldID: driver.NewHoldID(), TTL: time.Hour}
-		if _, err := store.Acquire(context.Background(), q); err != nil {
-			return err
-		}
-	}
-	auth, err := access.OpenFile(filepath.Join(dir, "auth.json"), nil)
+	dir, err := os.MkdirTemp(disk, "greed")
 	if err != nil {
 		return err
 	}
-	log, err := audit.Open(filepath.Join(dir, "audit"), nil)
+	defer os.RemoveAll(dir)
+	p, err := prepare(dir)
 	if err != nil {
 		return err
 	}
-	b := budget.New(nil)
-	keep := func(e server.Event) error {
-		log.Note(audit.Event{Caller: e.Caller, Action: e.Action, Outcome: e.Outcome, Resource: e.Resource, Ref: e.Ref, Token: e.Token, Reason: e.Reason})
-		return nil
-	}
-	locks, err := server.New(store, &server.Options{Identify: front.CallerOf, Budget: b, Audit: keep})
-	if err != nil {
-		return err
-	}
-	pages, err := dashboard.New(store, &dashboard.Options{Identify: front.CallerOf, Budget: b})
-	if err != nil {
-		return err
-	}
-	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if pages.Serves(r.URL.Path) {
-			pages.ServeHTTP(w, r)
-			return
-		}
-		locks.ServeHTTP(w, r)
-	})
-	f, err := front.Handler(both, &front.Options{Identify: auth.Identify, Budget: b, Store: locks.StoreID})
-	if err != nil {
-		return err
-	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println(listener.Addr())
-	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1))
-		os.Exit(0)
-	}()
-	return front.Server(f, nil).Serve(listener)
-}
-
-// makeAuth writes an auth file and the tokens of its callers.
-func makeAuth(dir string) error {
-	var callers []map[string]any
-	for name, rules := range map[string]string{
-		"other": `[{"resources":"*","may":["lock","look"]}]`, "greedy": `[{"resources":"small/*","may":["lock"]},{"resources":"*","may":["look"]}]`,
-	} {
-		token, entry, err := access.NewToken(name)
-		if err != nil {
-			return err
-		}
-		var caller map[string]any
-		if err := json.Unmarshal([]byte(entry), &caller); err != nil {
-			return err
-		}
-		caller["rules"] = json.RawMessage(rules)
-		callers = append(callers, caller)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(token), 0o600); err != nil {
-			return err
-		}
-	}
-	text, err := json.Marshal(map[string]any{"callers": callers})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "auth.json"), text, 0o600)
-}
-
-// figures are what the other caller got.
-type figures struct {
-	late   time.Duration // of 99 of 100 renewals
-	locks  float64       // a second
-	failed int64         // renewals
-	busy   int64         // acquires and releases
-	memory int           // MiB
-	audit  int           // MiB
-}
-
-func measure(lasts time.Duration, only string, same bool) error {
-	bad := false
-	fmt.Printf("%-8s %12s %8s %10s %8s %8s %8s\n", "attack", "renewal p99", "failed", "locks/s", "failed", "RSS MiB", "audit MiB")
-	show := func(name string, f figures) {
-		fmt.Printf("%-8s %12v %8d %10.0f %8d %8d %8d\n", name, f.late.Round(100*time.Microsecond), f.failed, f.locks, f.busy, f.memory, f.audit)
-	}
-	for _, name := range attacks() {
-		if only != "" && only != name {
+	fmt.Printf("%-6s %-10s %9s %9s %9s %9s %9s %7s %7s %8s  %s\n", "way", "attack", "p99", "own p99", "calm p99", "locks/s", "without", "RSS MiB", "files/s", "requests", "missed")
+	bad := 0
+	for _, way := range ways {
+		if way == "socket" && os.Getuid() != 0 {
+			fmt.Println("socket: left out, because it needs root")
 			continue
 		}
-		calm, greedy, err := against(name, lasts, same)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		for _, name := range attacks {
+			if way == "socket" && name == "forces" { // all there may do so
+				continue
+			}
+			r, err := p.against(way, name, lasts)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", way, name, err)
+			}
+			missed := r.missed()
+			if missed != "" {
+				bad++
+			}
+			fmt.Printf("%-6s %-10s %9v %9v %9v %9.0f %9.0f %7d %7.1f %8d  %s\n", way, name, r.other.late.Round(100*time.Microsecond), r.own.late.Round(100*time.Microsecond), r.calm.late.Round(100*time.Microsecond), r.other.rate, r.calm.rate, r.memory, r.grown, r.tried, missed)
 		}
-		show("none", calm)
-		show(name, greedy)
-		caused := greedy.audit - calm.audit - int(float64(calm.audit)*greedy.locks/max(calm.locks, 1))
-		bad = bad || greedy.late > mostLate || greedy.failed > 0 || greedy.memory > mostMemory || caused > mostAudit
-		bad = bad || !same && (greedy.busy > 0 || greedy.locks < leastRate*calm.locks)
 	}
-	if bad {
-		return fmt.Errorf("the other caller must have 99 of 100 renewals within %v, %.0f %% of its locks and no failure, and the server %d MiB at most", mostLate, 100*leastRate, mostMemory)
+	if bad > 0 {
+		return fmt.Errorf("%d attacks took more than they may: 99 of 100 renewals must be answered within %v, nothing may fail, another caller must get %.0f %% of its locks, and the server have %d MiB at most", bad, mostLate, 100*leastRate, mostMemory)
 	}
 	return nil
 }
 
-// against measures without and then with the attack.
-func against(name string, lasts time.Duration, same bool) (calm, greedy figures, err error) {
-	dir, err := os.MkdirTemp("", "greed")
-	if err != nil {
-		return calm, greedy, err
-	}
-	defer os.RemoveAll(dir)
-	if err := makeAuth(dir); err != nil {
-		return calm, greedy, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	serves := exec.CommandContext(ctx, os.Args[0], "-mode", "serve", "-dir", dir)
-	serves.Stderr = os.Stderr
-	stdin, err := serves.StdinPipe() // it ends with this process
-	if err != nil {
-		return calm, greedy, err
-	}
-	defer stdin.Close()
-	out, err := serves.StdoutPipe()
-	if err != nil {
-		return calm, greedy, err
-	}
-	if err := serves.Start(); err != nil {
-		return calm, greedy, err
-	}
-	defer func() { cancel(); _ = serves.Wait() }()
-	var addr string
-	if _, err := fmt.Fscanln(out, &addr); err != nil {
-		return calm, greedy, err
-	}
-	other := client{addr: addr, token: tokenOf(dir, "other")}
-	refs, err := hold(other)
-	if err != nil {
-		return calm, greedy, err
-	}
-	see := func() figures {
-		f := use(other, refs, lasts)
-		f.memory = resident(serves.Process.Pid)
-		if info, err := os.Stat(filepath.Join(dir, "audit")); err == nil {
-			f.audit = int(info.Size() >> 20)
-		}
-		return f
-	}
-	calm = see()
-	attacks := exec.CommandContext(ctx, "nice", "-n", "19", os.Args[0], "-mode", name, "-addr", addr, "-dir", dir, fmt.Sprint("-same=", same))
-	attacks.Stderr = os.Stderr
-	if err := attacks.Start(); err != nil {
-		return calm, greedy, err
-	}
-	defer func() { cancel(); _ = attacks.Wait() }()
-	time.Sleep(time.Second)
-	return calm, see(), nil
+// result is what became of others during an attack.
+type result struct {
+	calm, other use     // of another caller, before and during the attack
+	own         use     // of the greedy one, or of who cannot be told from it: renewals alone
+	memory      int     // MiB
+	grown       float64 // MiB a second that the audit and the history have grown
+	tried       int64   // requests of the greedy caller
+	within      bool    // as greedy.within
 }
 
-// resident returns the memory of a process in MiB.
+// missed says which budgets are missed.
+func (r *result) missed() string {
+	var texts []string
+	for text, is := range map[string]bool{
+		"renewals fail": r.other.failed+r.own.failed > 0,
+		"late":          !r.within && max(r.other.late, r.own.late) > mostLate,
+		"few locks":     !r.within && r.other.rate < leastRate*r.calm.rate,
+		"locks fail":    r.other.busy > 0, "memory": r.memory > mostMemory, "files": r.grown > mostGrown, "no attack": r.tried == 0,
+	} {
+		if is {
+			texts = append(texts, text)
+		}
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
+}
+
+// against measures without and then with the attack.
+func (p *prepared) against(way, name string, lasts time.Duration) (r result, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s, err := p.serve(ctx, way, name)
+	if err != nil {
+		return r, err
+	}
+	defer s.end()
+	r.within = all[name].within
+	other, own := s.caller(p, false, name), s.caller(p, true, name)
+	mine, err := hold(other, "mine")
+	if err != nil {
+		return r, err
+	}
+	theirs, err := hold(own, "small")
+	if err != nil {
+		return r, err
+	}
+	r.calm = use{locks: true}
+	r.calm.measure(other, mine, lasts/4) // until all is as usual
+	r.calm.measure(other, mine, lasts)
+	before := s.files()
+	greedy := exec.CommandContext(ctx, "nice", "-n", "19", "taskset", "-c", callersOn, os.Args[0], "-mode", name, way, s.addr, s.socket, own.token)
+	greedy.Stderr = os.Stderr
+	stdout, err := greedy.StdoutPipe()
+	if err != nil {
+		return r, err
+	}
+	stdin, err := greedy.StdinPipe() // it ends with this process
+	if err != nil {
+		return r, err
+	}
+	if err := greedy.Start(); err != nil {
+		return r, err
+	}
+	time.Sleep(time.Second) // until the attack has all that it opens
+	r.other, r.own = use{locks: true}, use{}
+	var both sync.WaitGroup
+	both.Go(func() { r.own.measure(own, theirs, lasts) })
+	both.Go(func() { r.other.measure(other, mine, lasts) })
+	both.Wait()
+	r.grown = max(0, float64(s.files()-before)/(1<<20)/(lasts.Seconds()+1)-s.usual(&r))
+	r.memory = resident(s.process.Process.Pid)
+	_ = stdin.Close()
+	_, _ = fmt.Fscan(stdout, &r.tried)
+	if err := greedy.Wait(); err != nil && ctx.Err() == nil {
+		return r, fmt.Errorf("the attack ended: %w", err)
+	}
+	return r, nil
+}
+
+// resident returns the most memory that a process has had, in MiB.
 func resident(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -268,39 +217,51 @@ func resident(pid int) int {
 }
 
 // hold acquires what is renewed all the time.
-func hold(c client) (refs []wire.Renewal, err error) {
+func hold(c *caller, folder string) (refs []wire.Renewal, err error) {
 	for i := range 20 {
-		g, err := c.acquire(fmt.Sprint("mine/", i))
+		g, err := c.acquire(fmt.Sprint(folder, "/kept-", i))
 		if err != nil {
 			return nil, err
 		}
-		refs = append(refs, wire.Renewal{Ref: wire.Ref{Resource: g.Resource, LockID: g.LockID, HoldID: g.HoldID, Token: g.Token}, TTLMs: 60_000})
+		ref := wire.Ref{Resource: g.Resource, LockID: g.LockID, HoldID: g.HoldID, Token: g.Token}
+		refs = append(refs, wire.Renewal{Ref: ref, TTLMs: 60_000})
 	}
 	return refs, nil
 }
 
-// use renews the holds all the time, acquires and releases others, and returns how that went.
-func use(c client, refs []wire.Renewal, lasts time.Duration) (f figures) {
+// use is what a caller does, and how that went.
+type use struct {
+	locks  bool          // it also acquires and releases
+	late   time.Duration // of 99 of 100 renewals
+	failed int           // renewals
+	rate   float64       // locks a second
+	busy   int64         // acquires and releases that failed
+	why    error         // of one of them
+}
+
+// measure renews the holds all the time, and acquires and releases others.
+func (u *use) measure(c *caller, refs []wire.Renewal, lasts time.Duration) {
 	end := time.Now().Add(lasts)
-	var failed, busy, locks atomic.Int64
 	var took []time.Duration
+	var locks, busy atomic.Int64
 	var all sync.WaitGroup
 	all.Go(func() {
 		for time.Now().Before(end) {
 			began := time.Now()
-			var a wire.RenewAnswer
-			err := c.post(wire.RenewPath, wire.RenewRequest{Holds: refs}, &a)
-			if err != nil || slices.ContainsFunc(a.Results, func(r wire.RenewResult) bool { return r.Outcome != wire.Renewed }) {
-				failed.Add(1)
+			if err := c.renew(refs); err != nil {
+				u.failed, u.why = u.failed+1, err
 			}
 			took = append(took, time.Since(began))
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
 	for i := range 4 {
+		if !u.locks {
+			break
+		}
 		all.Go(func() {
 			for time.Now().Before(end) {
-				g, err := c.acquire(fmt.Sprint("lock/", i))
+				g, err := c.acquire(fmt.Sprint("mine/lock-", i))
 				if err == nil {
 					err = c.release(g)
 				}
@@ -314,10 +275,7 @@ func use(c client, refs []wire.Renewal, lasts time.Duration) (f figures) {
 	}
 	all.Wait()
 	slices.Sort(took)
-	f.late, f.locks = took[len(took)*99/100], float64(locks.Load())/lasts.Seconds()
-	f.failed, f.busy = failed.Load(), busy.Load()
-	return f
+	u.late, u.rate, u.busy = took[len(took)*99/100], float64(locks.Load())/lasts.Seconds(), busy.Load()
 }
 
-// connections is how many the greedy caller has.
-const connections = 64
+var errOutcome = errors.New("a hold was not renewed")
