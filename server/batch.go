@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
+	"github.com/holdfast-go/holdfast/server/health"
 )
 
 // batch is how the items of a renewal or a release are served. I is an item, Q and R what the
@@ -316,15 +317,15 @@ func only[R any](rs []R, err error, errOf func(*R) *error) (r R, _ error) {
 	return rs[0], *errOf(&rs[0])
 }
 
-// ofBatch returns what a call with a batch says of the store. One that does not answer may
-// make it return without an error, but with one for each item.
+// ofBatch returns what a call with a batch says of the store. One that does not answer, or cannot
+// be used, may make it return without an error, but with one for each item.
 func ofBatch[R any](rs []R, err error, errOf func(*R) *error) error {
 	if err != nil {
 		return err
 	}
 	for _, r := range rs {
 		err = *errOf(&r)
-		if err == nil || definite(err) {
+		if health.FailureOf(err) == health.None {
 			return nil
 		}
 	}

@@ -291,3 +291,32 @@ func TestAcquiresAreRefused(t *testing.T) {
 		}
 	})
 }
+
+// refusing is a store that answers renewals, each by that it cannot be used.
+type refusing struct{ driver.Store }
+
+func (r refusing) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if qs[0].Resource == "holdfast/server" {
+		return r.Store.Renew(ctx, qs)
+	}
+	rs := make([]driver.RenewResult, len(qs))
+	for i := range rs {
+		rs[i].Err = fmt.Errorf("%w: it is read-only: hunter2", driver.ErrUnusable)
+	}
+	return rs, nil
+}
+
+func TestRenewalsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := health.New()
+		s := newSite(t, refusing{memlock.New(nil)}, &server.Options{Health: log})
+		g := s.acquire(wire.AcquireRequest{Resource: "r"})
+		if r := s.renew(refOf(g), 30_000); r.Outcome != wire.Outcome(wire.KindUnusable) {
+			t.Fatalf("%+v", r)
+		}
+		s.acquire(wire.AcquireRequest{Resource: "other"})
+		if state := log.Now(); state.Level != health.Failing || state.Op != "renew" || strings.Contains(state.Says(), "hunter2") {
+			t.Errorf("%+v: %s", state, state.Says())
+		}
+	})
+}
