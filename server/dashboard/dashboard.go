@@ -129,14 +129,16 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 		"/resource": {http.MethodGet, true, d.resource},
 		"/history":  {http.MethodGet, true, d.historyPage},
 		"/release":  {http.MethodGet, true, d.releasePage},
-		"/login":    {http.MethodGet, false, d.loginPage},
 		"/events":   {http.MethodGet, false, d.events},
 		"/look":     {http.MethodPost, false, d.lookNow},
 		"/force":    {http.MethodPost, false, d.force},
-		"/sign-in":  {http.MethodPost, false, d.signIn},
-		"/sign-out": {http.MethodPost, false, d.signOut},
 		"/app.css":  {http.MethodGet, false, d.asset},
 		"/app.js":   {http.MethodGet, false, d.asset},
+	}
+	if d.opts.Login != nil {
+		d.routes["/login"] = route{http.MethodGet, false, d.loginPage}
+		d.routes["/sign-in"] = route{http.MethodPost, false, d.signIn}
+		d.routes["/sign-out"] = route{http.MethodPost, false, d.signOut}
 	}
 	return d, nil
 }

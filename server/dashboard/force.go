@@ -188,5 +188,5 @@ func (d *Dashboard) lookNow(v *visit) {
 		return
 	}
 	v.account().Correct(budget.Reads, float64(len(s.Holds)+len(s.Waiters)))
-	v.answer(http.StatusOK, answer{Done: "Looked just now."})
+	v.answer(http.StatusOK, answer{})
 }

@@ -145,7 +145,6 @@ func (v *visit) account() budget.Account {
 
 // answer is what a POST gets.
 type answer struct {
-	Done    string   `json:"done,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	Results []result `json:"results,omitempty"`
 }
