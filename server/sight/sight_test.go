@@ -92,6 +92,35 @@ func TestLooksOnlyWhileSomebodyWatches(t *testing.T) {
 	})
 }
 
+// One resource is looked at without a rest, and what is not to be seen is not.
+func TestResource(t *testing.T) {
+	in(t, func(t *testing.T, s *store, l *sight.Looker) {
+		s.takes = time.Second
+		last, err := l.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for resource, holds := range map[string]int{"a": 1, "free": 0, "secret": 0} {
+			began := time.Now()
+			seen, err := l.Resource(t.Context(), resource)
+			if err != nil || len(seen.Holds) != holds || !seen.At.Equal(began) || time.Since(began) != time.Second {
+				t.Errorf("%s: %+v, %v", resource, seen, err)
+			}
+		}
+		if l.Last() != last {
+			t.Error("it is kept as a look at all")
+		}
+		s.err = errors.New("no answer")
+		if _, err := l.Resource(t.Context(), "a"); !errors.Is(err, s.err) {
+			t.Errorf("error %v", err)
+		}
+		l.Close()
+		if _, err := l.Resource(t.Context(), "a"); !errors.Is(err, sight.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
 // Whoever counts the calls of the store is told of those of the looks.
 func TestTellsOfItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
