@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,15 +111,17 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 
 // allowed returns ErrDenied unless the caller has the right to what it asks for.
 func (a *acquisition) allowed() error {
-	c, q := a.x.caller, &a.q
-	if !c.May(access.Lock, q.Resource) {
-		return fmt.Errorf("%w: no right to lock %q", ErrDenied, q.Resource)
+	// A takeover delay blocks others as long as a hold does.
+	return cmp.Or(a.x.mayLock(a.q.Resource, "TTL", a.q.TTL), a.x.mayLock(a.q.Resource, "takeover delay", a.q.TakeoverDelay))
+}
+
+// mayLock returns ErrDenied unless the caller may lock the resource for so long.
+func (x *exchange) mayLock(resource, what string, d time.Duration) error {
+	if !x.caller.May(access.Lock, resource) {
+		return fmt.Errorf("%w: no right to lock %q", ErrDenied, resource)
 	}
-	switch most := c.MaxTTL(q.Resource); {
-	case q.TTL > most:
-		return fmt.Errorf("%w: the TTL may be %v at most", ErrDenied, most)
-	case q.TakeoverDelay > most: // it blocks others as long as a hold does
-		return fmt.Errorf("%w: the takeover delay may be %v at most", ErrDenied, most)
+	if most := x.caller.MaxTTL(resource); d > most {
+		return fmt.Errorf("%w: the %s may be %v at most", ErrDenied, what, most)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
-	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/front"
 	"github.com/holdfast-go/holdfast/server/health"
@@ -184,13 +183,7 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 	if q.HoldID.IsZero() {
 		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
 	}
-	if err := x.mayAsk(item.Ref, q); err != nil {
-		return q, err
-	}
-	if most := x.caller.MaxTTL(q.Resource); q.TTL > most {
-		return q, fmt.Errorf("%w: the TTL may be %v at most", ErrDenied, most)
-	}
-	return q, nil
+	return q, x.mayAsk(item.Ref, q, q.TTL)
 }
 
 // renewed notes what became of a renewal.
@@ -235,7 +228,7 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	if q.HoldID.IsZero() && q.Place.IsZero() {
 		return q, fmt.Errorf("%w: a release needs a holdId or a placeId", driver.ErrInvalid)
 	}
-	if err := x.mayAsk(item.Ref, q); err != nil {
+	if err := x.mayAsk(item.Ref, q, 0); err != nil {
 		return q, err
 	}
 	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
@@ -277,8 +270,9 @@ func (x *exchange) released(item wire.Release, q driver.ReleaseRequest, r driver
 	return false
 }
 
-// mayAsk checks an item of a batch, and the request for the store that is made of it.
-func (x *exchange) mayAsk(ref wire.Ref, q interface{ Validate() error }) error {
+// mayAsk checks an item of a batch, and the request for the store that is made of it, with its
+// TTL.
+func (x *exchange) mayAsk(ref wire.Ref, q interface{ Validate() error }, ttl time.Duration) error {
 	switch {
 	case x.spent && !x.s.live.has(x.account, ref):
 		return errSpent
@@ -288,10 +282,7 @@ func (x *exchange) mayAsk(ref wire.Ref, q interface{ Validate() error }) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	if !x.caller.May(access.Lock, ref.Resource) {
-		return fmt.Errorf("%w: no right to lock %q", ErrDenied, ref.Resource)
-	}
-	return nil
+	return x.mayLock(ref.Resource, "TTL", ttl)
 }
 
 // spentBody is how many bytes a batch may have for which there is nothing left: its items are
