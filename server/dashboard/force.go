@@ -33,7 +33,10 @@ func (d *Dashboard) releasePage(v *visit) {
 		return
 	}
 	query := v.r.URL.Query()
-	host, ref := query.Get("host"), query.Get("ref")
+	host, ref, resource := query.Get("host"), query.Get("ref"), "RESOURCE"
+	if host == "" {
+		resource = words.Argument(query.Get("name"))
+	}
 	var found []node
 	n := 0
 	for _, e := range d.boardOf(v.sight).entries {
@@ -75,8 +78,7 @@ func (d *Dashboard) releasePage(v *visit) {
 			html.P(class("error"), html.Role("alert"), gomponents.Attr("hidden")),
 			closing(html.Button(html.Type("submit"), class("danger scripted"), text("Release"))),
 		),
-		html.NoScript(soft(says("This needs JavaScript. % does it without.",
-			html.Code(text("holdfast unlock --force "+words.Argument(query.Get("name"))))))),
+		html.NoScript(soft(says("This needs JavaScript. % does it without.", html.Code(text("holdfast unlock --force "+resource))))),
 	)
 }
 

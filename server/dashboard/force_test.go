@@ -162,7 +162,7 @@ func TestForceHost(t *testing.T) {
 		time.Sleep(time.Second)
 		s.shows("/?q=web1", "Release all 3 holds of this host…", "others/1")
 		s.shows("/?q=web", "!of this host")
-		s.shows("/release?host=web1", "These holders say that they run on web1. Nobody has checked that.", "jobs/1 o0 on web1 new holds it shared, for 1 s.", "o1 on", "o2 on", "o3 on", "!alive",
+		s.shows("/release?host=web1", "These holders say that they run on web1. Nobody has checked that.", "jobs/1 o0 on web1 new holds it shared, for 1 s.", "o1 on", "o2 on", "o3 on", "!alive", "holdfast unlock --force RESOURCE does it",
 			"This does not stop the old holder", "holdfast unlock --force")
 		page := s.get("/release?host=web1").Body.String()
 		for _, n := range names {
