@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// Window is the time of which a State counts calls.
-	Window   = time.Minute
-	slots    = 12
-	slotTime = Window / slots
+	// recent is for how long a call that failed is told of after others have been answered, and
+	// counts as a reason to fear the same of the next one.
+	recent = time.Minute
 	// again is how many calls in a row that fail are no accident.
 	again = 2
 	// unusable is for how long an operation counts as refused that nobody tries again.
@@ -33,48 +32,40 @@ const Patience = 5 * time.Second
 type Log struct {
 	mu       sync.Mutex
 	began    time.Time
-	slots    [slots]slot
-	ops      map[string]*op
-	answered time.Time
-	// silent are the calls that failed since one was answered.
-	silent op
-	last   op // the last call that failed
+	answered time.Time           // when a call was answered last
+	failed   failures            // the recent ones, whatever was answered since
+	silent   failures            // since a call was answered
+	refused  map[string]failures // of an operation that locks need, since one of it was answered
 
 	// What the server says of the store, if there is one.
-	served            bool
-	prepared          bool
-	unprepared        Failure
-	replaced          time.Time
-	wait              time.Duration
-	endless, isEnding bool
+	preparing  bool
+	unprepared failures
+	replaced   time.Time
+	wait       time.Duration
+	endless    bool
+	ending     bool
 }
 
-// slot are the calls that ended in one part of the time.
-type slot struct {
-	number        int64 // since the Log began
-	calls, failed int
-}
-
-// op are calls that have failed since one was answered.
-type op struct {
+// failures are calls that have failed.
+type failures struct {
+	n           int
 	since, last time.Time
-	failures    int
 	why         Failure       // of the last one
 	given       time.Duration // to the last one
 }
 
-func (o *op) fail(now time.Time, took time.Duration, why Failure) {
-	if o.failures++; o.failures == 1 {
-		o.since = now.Add(-took)
+func (f *failures) add(now time.Time, took time.Duration, why Failure) {
+	if f.n++; f.n == 1 {
+		f.since = now.Add(-took)
 	}
-	o.last, o.why, o.given = now, why, took
+	f.last, f.why, f.given = now, why, took
 }
 
 // sure reports whether that was no accident.
-func (o *op) sure() bool { return o.failures >= again || o.failures > 0 && o.why == Unusable }
+func (f failures) sure() bool { return f.n >= again || f.n > 0 && f.why == Unusable }
 
 // New returns a Log that knows nothing.
-func New() *Log { return &Log{began: time.Now(), ops: map[string]*op{}} }
+func New() *Log { return &Log{began: time.Now(), refused: map[string]failures{}} }
 
 // StoreCall notes a call that has returned, as server.Observer is told of it. Calls whose caller
 // hung up, or had too little time, are left out: they say nothing of the store.
@@ -86,38 +77,30 @@ func (l *Log) StoreCall(ctx context.Context, name string, took time.Duration, er
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	number := int64(now.Sub(l.began) / slotTime)
-	at := &l.slots[number%slots]
-	if at.number != number {
-		*at = slot{number: number}
-	}
-	at.calls++
 	if why == None {
-		l.answered, l.silent = now, op{}
-		delete(l.ops, name)
+		l.answered, l.silent = now, failures{}
+		delete(l.refused, name)
 		return
 	}
-	at.failed++
-	l.last = op{why: why, given: took}
+	if now.Sub(l.failed.last) >= recent {
+		l.failed = failures{}
+	}
+	l.failed.add(now, took, why)
 	if !l.answered.After(now.Add(-took)) { // others were not answered meanwhile
-		l.silent.fail(now, took, why)
+		l.silent.add(now, took, why)
 	}
-	if looks(name) {
-		return // they ask for much, and may be slow
+	if opNames[name] != "" { // others ask for much, and may be slow
+		f := l.refused[name]
+		f.add(now, took, why)
+		l.refused[name] = f
 	}
-	if l.ops[name] == nil {
-		l.ops[name] = new(op)
-	}
-	l.ops[name].fail(now, took, why)
 }
 
 // slack is for timers that fire early.
 const slack = 500 * time.Millisecond
 
-// looks reports whether an operation is none that locks need.
-func looks(op string) bool {
-	return op == "list" || op == "waiters" || op == "sweep" || op == "watch"
-}
+// opNames are the operations that locks need.
+var opNames = map[string]string{"acquire": "acquire", "renew": "renewal", "release": "release", "init": "preparation"}
 
 // Failure is why a call was not answered.
 type Failure int
@@ -156,18 +139,18 @@ func (l *Log) Answered() time.Time {
 func (l *Log) Preparing(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.served, l.prepared, l.unprepared = true, false, FailureOf(why)
+	l.preparing, l.unprepared = true, failures{why: FailureOf(why), given: l.failed.given}
 }
 
 // Prepared notes that the store is prepared, and the one that it was.
 func (l *Log) Prepared() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.served, l.prepared, l.replaced = true, true, time.Time{}
+	l.preparing, l.replaced = false, time.Time{}
 }
 
 // Replaced notes that the store is another one, or has lost its data. No lock is granted.
-// Holders of the old one may go on for wait, or for ever if endless: see State.
+// Holders of the old one may go on for wait, or for ever if endless. Wait is driver.Unknown if nothing limits their TTLs.
 func (l *Log) Replaced(wait time.Duration, endless bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,50 +163,5 @@ func (l *Log) Replaced(wait time.Duration, endless bool) {
 func (l *Log) Ending() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.isEnding = true
-}
-
-// Now returns what is known now.
-func (l *Log) Now() State {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	s := State{At: now, Answered: l.answered, Failure: l.last.why, Given: l.last.given}
-	newest := int64(now.Sub(l.began) / slotTime)
-	for _, at := range l.slots {
-		if at.calls > 0 && newest-at.number < slots {
-			s.Calls, s.Failed = s.Calls+at.calls, s.Failed+at.failed
-		}
-	}
-	switch {
-	case !l.replaced.IsZero():
-		s.Level, s.Since, s.Wait, s.Endless = Replaced, l.replaced, l.wait, l.endless
-	case l.served && !l.prepared:
-		s.Level, s.Since, s.Failure = Starting, l.began, l.unprepared
-	case l.silent.sure(), l.silent.failures > 0 && l.silent.why == Silent:
-		s.Level, s.Since = Failing, l.silent.since
-	case l.failing(&s):
-	case l.isEnding:
-		s.Level = Ending
-	case l.answered.IsZero():
-		s.Level, s.Since = Starting, l.began
-	case s.Failed > 0:
-		s.Level = Degraded
-	}
-	return s
-}
-
-// failing looks for the operation whose calls have not been answered for the longest time,
-// although others are. One that nobody has asked for lately is not known to fail still.
-func (l *Log) failing(s *State) bool {
-	for name, o := range l.ops {
-		told := Window
-		if o.why == Unusable {
-			told = unusable
-		}
-		if o.sure() && s.At.Sub(o.last) < told && (s.Op == "" || o.since.Before(s.Since)) {
-			s.Level, s.Since, s.Op, s.Failure, s.Given, s.Tried = Failing, o.since, name, o.why, o.given, o.last
-		}
-	}
-	return s.Op != ""
+	l.ending = true
 }

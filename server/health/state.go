@@ -2,7 +2,6 @@ package health
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -32,90 +31,92 @@ type State struct {
 	Level Level
 	// At is the time, and Since when it began to be so. Since is zero if it does not matter.
 	At, Since time.Time
-	// Answered is when a call was answered last, zero if none was.
-	Answered time.Time
-	// Calls are those of the last minute, and Failed those of them that were not answered.
-	// Those whose caller hung up, or had too little time, are left out.
-	Calls, Failed int
-	// Op is the operation of which no call is answered, although others are: acquire, renew or
-	// release; and Tried when one was tried last. They are zero if it is not so.
-	Op    string
-	Tried time.Time
-	// Failure is why the last call failed that did, and Given how much time it had.
-	Failure Failure
-	Given   time.Duration
-	// Wait is how long after Since holders of a store that was replaced may still work:
-	// driver.Unknown if nothing limits their TTLs. Endless: some holds may have no end.
-	Wait    time.Duration
-	Endless bool
+	says      string
 }
 
 // Says says in a few sentences what is so, since when, what that means for locks, and what to do.
-func (s State) Says() string {
-	switch s.Level {
-	case Degraded:
-		return fmt.Sprintf("%d of %s in the last minute got no answer: %s. Locks go on, but some requests are refused or late.",
-			s.Failed, words.Count(s.Calls, "call of the store", "calls of the store"), s.why())
-	case Ending:
-		return "This server is ending: requests should go to another one."
-	case Starting:
-		says := "The store has not answered yet, for " + s.ago(s.Since)
-		if s.Failure != None {
-			says = "The store is not prepared yet, for " + s.ago(s.Since) + ": " + s.why()
-		}
-		return says + ". No lock is granted until it is prepared."
-	case Failing:
-		return s.saysFailing()
-	case Replaced:
-		return s.saysReplaced()
+func (s State) Says() string { return s.says }
+
+// Now returns what is known now.
+func (l *Log) Now() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	ago := func(t time.Time) string { return duration(now.Sub(t)) }
+	is := func(level Level, since time.Time, format string, args ...any) State {
+		return State{level, now, since, fmt.Sprintf(format, args...)}
 	}
-	return "The store answers: the last call was " + s.ago(s.Answered) + " ago."
-}
-
-// opNames are the operations that locks need.
-var opNames = map[string]string{"acquire": "acquire", "renew": "renewal", "release": "release", "init": "preparation"}
-
-func (s State) saysFailing() string {
-	if s.Op == "" {
-		return fmt.Sprintf("No call of the store has been answered for %s: %s. Nothing is granted, renewed or released, and holds end by their TTLs.",
-			s.ago(s.Since), s.why())
-	}
-	return fmt.Sprintf("No %s has been answered for %s, although the store answers other calls: %s. The last one was tried %s ago.",
-		opNames[s.Op], s.ago(s.Since), s.why(), s.ago(s.Tried))
-}
-
-func (s State) saysReplaced() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "The store is another one, or has lost its data: that was seen %s ago. No lock is granted, because those who hold one of the old "+
-		"store may still work. If the old store comes back, the server goes on by itself. If it is gone, ", s.ago(s.Since))
-	left := s.Wait - s.At.Sub(s.Since)
+	silent := l.silent.sure() || l.silent.why == Silent
+	op, refused := l.longestRefused(now)
 	switch {
-	case s.Wait == driver.Unknown:
-		b.WriteString("wait for the longest TTL that your programs ask for")
-	case left > 0:
-		fmt.Fprintf(&b, "wait for %s more, until the longest TTL of the auth file is over", duration(left))
-	default:
-		b.WriteString("the longest TTL of the auth file is over")
+	case !l.replaced.IsZero():
+		return is(Replaced, l.replaced, "The store is another one, or has lost its data: that was seen %s ago. No lock is granted, because "+
+			"those who hold one of the old store may still work. If the old store comes back, the server goes on by itself. "+
+			"If it is gone, %s; then restart all servers of the store.", ago(l.replaced), l.untilSafe(now))
+	case l.preparing, l.answered.IsZero() && !silent:
+		says, failed := "The store has not answered yet, for "+ago(l.began), l.failed
+		if l.preparing {
+			failed = l.unprepared
+		}
+		if failed.why != None {
+			says = "The store could not be prepared for " + ago(l.began) + ": " + failed.reason()
+		}
+		return is(Starting, l.began, "%s. No lock is granted until it is prepared.", says)
+	case silent:
+		return is(Failing, l.silent.since, "No call of the store has been answered for %s: %s. "+
+			"Nothing is granted, renewed or released, and holds end by their TTLs.", ago(l.silent.since), l.silent.reason())
+	case op != "":
+		return is(Failing, refused.since, "No %s has been answered for %s, although the store answers other calls: %s. "+
+			"The last one was tried %s ago.", opNames[op], ago(refused.since), refused.reason(), ago(refused.last))
+	case l.ending:
+		return is(Ending, time.Time{}, "This server is ending: requests should go to another one.")
+	case l.failed.n > 0 && now.Sub(l.failed.last) < recent:
+		return is(Degraded, time.Time{}, "%s got no answer in the last %s, the last one %s ago: %s. "+
+			"Locks go on, but some requests are refused or late.",
+			words.Count(l.failed.n, "call of the store", "calls of the store"), ago(l.failed.since), ago(l.failed.last), l.failed.reason())
 	}
-	b.WriteString(", or stop all holders")
-	if s.Endless || s.Wait == driver.Unknown {
-		b.WriteString(" (holds without an end do not end by themselves)")
-	}
-	b.WriteString("; then restart all servers of the store.")
-	return b.String()
+	return is(OK, time.Time{}, "The store answers: the last call was %s ago.", ago(l.answered))
 }
 
-// why says why calls fail. What the store said of itself is for the log: it may have secrets.
-func (s State) why() string {
-	switch s.Failure {
+// longestRefused returns the operation whose calls have not been answered for the longest time,
+// although others are, or "". One that nobody has asked for lately is not known to fail still.
+func (l *Log) longestRefused(now time.Time) (op string, longest failures) {
+	for name, f := range l.refused {
+		told := recent
+		if f.why == Unusable {
+			told = unusable
+		}
+		if f.sure() && now.Sub(f.last) < told && (op == "" || f.since.Before(longest.since)) {
+			op, longest = name, f
+		}
+	}
+	return op, longest
+}
+
+// untilSafe says what to wait for until no holder of a store that was replaced works any more.
+func (l *Log) untilSafe(now time.Time) string {
+	says, endless := "the longest TTL of the auth file is over", l.endless
+	if left := l.wait - now.Sub(l.replaced); l.wait == driver.Unknown {
+		says, endless = "wait for the longest TTL that your programs ask for", true
+	} else if left > 0 {
+		says = "wait for " + duration(left) + " more, until " + says
+	}
+	says += ", or stop all holders"
+	if endless {
+		says += " (holds without an end do not end by themselves)"
+	}
+	return says
+}
+
+// reason says why calls fail. What the store said of itself is for the log: it may have secrets.
+func (f failures) reason() string {
+	switch f.why {
 	case Silent:
-		return "it was not answered within " + duration(s.Given)
+		return "it was not answered within " + duration(f.given)
 	case Unusable:
 		return "the store cannot be used until somebody mends it, as the server's log says"
 	}
 	return "the store is not reached, or does not answer as it should, as the server's log says"
 }
-
-func (s State) ago(t time.Time) string { return duration(s.At.Sub(t)) }
 
 func duration(d time.Duration) string { return words.Duration(max(d, time.Second).Round(time.Second)) }
