@@ -58,28 +58,22 @@ type Sight struct {
 	Failing time.Time
 }
 
-// Stuck returns the number of resources for which somebody waits though the holder is gone.
+// Stuck returns the number of resources for which somebody waits though a holder is gone.
 func (s *Sight) Stuck() (n int) {
-	holds := s.Holds
-	for i, j := 0, 0; i < len(s.Waiters); i = j {
-		resource := s.Waiters[i].Resource
-		for j = i; j < len(s.Waiters) && s.Waiters[j].Resource == resource; j++ {
+	gone := map[string]bool{}
+	for _, h := range s.Holds {
+		if words.Gone(h) {
+			gone[h.Resource] = true
 		}
-		first, _ := slices.BinarySearchFunc(holds, resource, func(h driver.Status, name string) int { return cmp.Compare(h.Resource, name) })
-		holds = holds[first:]
-		last := 0
-		for last < len(holds) && holds[last].Resource == resource {
-			last++
-		}
-		if words.Stuck(holds[:last], s.Waiters[i:j]) {
+	}
+	for _, p := range s.Waiters {
+		if gone[p.Resource] {
 			n++
+			delete(gone, p.Resource) // it counts once
 		}
 	}
 	return n
 }
-
-// LogValue implements slog.LogValuer. It has the sight without hold IDs.
-func (s Sight) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", s)) }
 
 // Options change what New makes. The zero value of each is its default.
 type Options struct {
@@ -91,7 +85,7 @@ type Options struct {
 	// whose look has failed in a time when the store answered nobody looks again once it does.
 	// It is asked every second then.
 	Answered func() time.Time
-	// Logger gets the panics of the store. Default: they are not logged.
+	// Logger gets why looks fail, once until one succeeds. Default: it is not logged.
 	Logger *slog.Logger
 }
 
@@ -225,6 +219,9 @@ func (l *Looker) look() {
 		failed := *l.last
 		if failed.Err == nil {
 			failed.Failing = began
+			if l.life.Err() == nil {
+				l.opts.Logger.Warn("looks at the store fail", "error", err)
+			}
 		}
 		failed.Err, s = err, &failed
 	} else {
@@ -262,7 +259,6 @@ func (l *Looker) see(ctx context.Context, f driver.Filter) (s *Sight, err error)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			l.opts.Logger.Error("the store has panicked while it was looked at", "panic", p)
 			s, err = nil, fmt.Errorf("the store has panicked: %v", p)
 		}
 	}()

@@ -1,11 +1,14 @@
 package sight_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -359,12 +362,21 @@ type panicking struct{ driver.Store }
 
 func (panicking) List(context.Context, driver.Filter) iter.Seq2[driver.Status, error] { panic("no") }
 
+// Why looks fail is in the log, once: pages do not say it.
 func TestPanicOfStore(t *testing.T) {
-	l := sight.New(panicking{memlock.New(nil)}, nil)
-	defer l.Close()
-	if seen, err := l.Now(t.Context()); err != nil || seen.Err == nil {
-		t.Errorf("got %+v, error %v", seen, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := sight.New(panicking{memlock.New(nil)}, &sight.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for number := range uint64(3) {
+			if seen, err := l.After(t.Context(), number); err != nil || seen.Err == nil {
+				t.Errorf("got %+v, error %v", seen, err)
+			}
+		}
+		l.Close()
+		if strings.Count(log.String(), "panicked: no") != 1 {
+			t.Errorf("the log has %s", log.String())
+		}
+	})
 }
 
 // A resource is stuck if somebody waits for it, and its holder is gone.

@@ -1,7 +1,6 @@
 package words
 
 import (
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -48,9 +47,4 @@ func PulseOf(h driver.Status) Pulse {
 // or whether the hold has no end and nobody renews it.
 func Gone(h driver.Status) bool {
 	return PulseOf(h).Missed >= 2 && (h.Left == driver.Forever || !h.Renewed.IsZero())
-}
-
-// Stuck reports whether somebody waits for a resource that a holder has who is gone.
-func Stuck(holds []driver.Status, places []driver.Place) bool {
-	return len(places) > 0 && slices.ContainsFunc(holds, Gone)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-func TestStuck(t *testing.T) {
+func TestPulse(t *testing.T) {
 	seen := time.Date(2026, 11, 27, 1, 2, 3, 0, time.UTC)
 	hold := func(ttl, age, renewedAgo time.Duration) driver.Status {
 		h := driver.Status{Seen: seen, Created: seen.Add(-age), Left: driver.Forever}
@@ -26,7 +26,7 @@ func TestStuck(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold   driver.Status
 		missed int
-		stuck  bool
+		gone   bool
 	}{
 		"renewed":                      {hold(ttl, time.Minute, 10*time.Second), 0, false},
 		"a little late":                {hold(ttl, time.Minute, 10900*time.Millisecond), 0, false},
@@ -48,13 +48,8 @@ func TestStuck(t *testing.T) {
 			if p := PulseOf(c.hold); p.Missed != c.missed {
 				t.Errorf("it has missed %d, want %d", p.Missed, c.missed)
 			}
-			fine := hold(ttl, time.Minute, time.Second)
-			holds, waits := []driver.Status{fine, c.hold}, []driver.Place{{Resource: "r"}}
-			if got := Stuck(holds, waits); got != c.stuck {
-				t.Errorf("stuck: %v, want %v", got, c.stuck)
-			}
-			if Stuck(holds, nil) {
-				t.Error("it is stuck, though nobody waits")
+			if got := Gone(c.hold); got != c.gone {
+				t.Errorf("gone: %v, want %v", got, c.gone)
 			}
 		})
 	}
