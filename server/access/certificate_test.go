@@ -91,7 +91,7 @@ func TestCertificateNameRemoved(t *testing.T) {
 	if !one.MayAll(Lock) || !two.MayAll(Lock) {
 		t.Fatal("they may not lock")
 	}
-	if err := f.apply([]byte(callers(`{"name":"a","certificateNames":["two"],"rules":[{"resources":"*","may":["lock"]}]}`))); err != nil {
+	if err := f.apply(callers(`{"name":"a","certificateNames":["two"],"rules":[{"resources":"*","may":["lock"]}]}`)); err != nil {
 		t.Fatal(err)
 	}
 	if one.May(Lock, "r") || one.MayAll(Lock) || !two.MayAll(Lock) {

@@ -3,7 +3,6 @@ package access
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -13,20 +12,15 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/internal/follow"
 )
 
-const (
-	// lookPeriod is how often the file is read: a few microseconds' work, after which no
-	// trick with its time or a link can hide a change.
-	lookPeriod = time.Second
-	// maxFile is how many bytes a file has at most: some 4,000 callers.
-	maxFile = 1 << 20
-)
+// maxFile is how many bytes a file has at most: some 4,000 callers.
+const maxFile = 1 << 20
 
 // File is an auth file: who may do what. It is read again every second. A caller that is
 // removed or changed has its channel closed at once. A file that cannot be read or used
@@ -39,42 +33,26 @@ type File struct {
 	path   string
 	log    *slog.Logger
 	policy atomic.Pointer[policy]
-	stop   context.CancelFunc
-	done   chan struct{}
+	files  *follow.Files
 	ownKey [sessionKeyBytes]byte // of cookies, where the file has none: other servers do not take them
-
-	mu  sync.Mutex
-	err error // why the file as it is now is not in force
-}
-
-// FileOptions are the optional parts of OpenFile.
-type FileOptions struct {
-	// Log gets each change of the file and each reason why it is not in force.
-	Log *slog.Logger
 }
 
 // OpenFile reads an auth file. Users other than its owner must not be able to write it. The
-// caller closes the File.
-func OpenFile(path string, o *FileOptions) (*File, error) {
-	if o == nil {
-		o = new(FileOptions)
-	}
-	f := &File{path: path, log: o.Log, done: make(chan struct{})}
-	f.log = cmp.Or(f.log, slog.New(slog.DiscardHandler))
-	text, err := readFile(path)
+// caller closes the File. The logger, if any, gets each change of the file and each reason why
+// it is not in force.
+func OpenFile(path string, log *slog.Logger) (*File, error) {
+	f := &File{path: path, log: cmp.Or(log, slog.New(slog.DiscardHandler))}
+	text, err := f.read()
 	if err != nil {
-		return nil, f.explain(err)
+		return nil, err
 	}
-	p, err := parsePolicy(text)
+	p, err := parsePolicy([]byte(text))
 	if err != nil {
 		return nil, f.explain(err)
 	}
 	_, _ = rand.Read(f.ownKey[:]) // never fails
 	f.policy.Store(p)
-	f.warnOfNobody(p)
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
-	go f.follow(ctx, text)
+	f.files = follow.Start(text, f.read, f.apply, f.log)
 	return f, nil
 }
 
@@ -82,51 +60,27 @@ func OpenFile(path string, o *FileOptions) (*File, error) {
 func (f *File) Format(s fmt.State, _ rune) { fmt.Fprint(s, "auth file ", f.path) }
 
 // Close stops reading the file. The rights remain as they are.
-func (f *File) Close() {
-	f.stop()
-	<-f.done
-}
+func (f *File) Close() { f.files.Close() }
 
 // Err returns nil if the file is in force as it is now, and otherwise why it is not.
-func (f *File) Err() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
+func (f *File) Err() error { return f.files.Err() }
 
 func (f *File) explain(err error) error {
 	return fmt.Errorf("auth file %s cannot be used: %w", f.path, err)
 }
 
-// follow reads the file until ctx ends. Text is what was read last.
-func (f *File) follow(ctx context.Context, text []byte) {
-	defer close(f.done)
-	ticker := time.NewTicker(lookPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now, err := readFile(f.path)
-		if err == nil && f.Err() == nil && bytes.Equal(now, text) {
-			continue
-		}
-		if err == nil {
-			err = f.apply(now)
-		}
-		if err == nil {
-			text = now
-		}
-		f.note(err)
+func (f *File) read() (string, error) {
+	text, err := readFile(f.path)
+	if err != nil {
+		return "", f.explain(err)
 	}
+	return string(text), nil
 }
 
-func (f *File) apply(text []byte) error {
-	p, err := parsePolicy(text)
+func (f *File) apply(text string) error {
+	p, err := parsePolicy([]byte(text))
 	if err != nil {
-		return err
+		return f.explain(err)
 	}
 	changed := p.succeed(f.policy.Load())
 	f.policy.Store(p)
@@ -140,32 +94,11 @@ func (f *File) apply(text []byte) error {
 		names = append(names[:mostLogged], "…")
 	}
 	f.log.Info("the auth file has been read again", "file", f.path, "callers", len(p.callers), "changedOrRemoved", len(changed), "names", names)
-	f.warnOfNobody(p)
 	return nil
 }
 
 // mostLogged is how many callers a line of the log names.
 const mostLogged = 20
-
-// warnOfNobody tells of a file that lets nobody in, which may be meant so.
-func (f *File) warnOfNobody(p *policy) {
-	if len(p.callers) == 0 {
-		f.log.Warn("the auth file has no callers: all requests are refused", "file", f.path)
-	}
-}
-
-// note keeps the error, and logs it if it is another one than before.
-func (f *File) note(err error) {
-	if err != nil {
-		err = f.explain(err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil && (f.err == nil || f.err.Error() != err.Error()) {
-		f.log.Error("what the auth file said before stays in force", "error", err)
-	}
-	f.err = err
-}
 
 // LongestTTL returns the longest TTL, that has an end, for which any caller may ask, and whether
 // some may have holds without an end.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/server/internal/follow"
 )
 
 // newCaller returns a token and the entry of a caller that may lock the resources.
@@ -38,7 +40,7 @@ func write(t *testing.T, path, text string) {
 
 func open(t *testing.T, path string, log *slog.Logger) *File {
 	t.Helper()
-	f, err := OpenFile(path, &FileOptions{Log: log})
+	f, err := OpenFile(path, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +197,7 @@ func TestFileChanges(t *testing.T) {
 				} else {
 					write(t, path, c.text)
 				}
-				time.Sleep(5*lookPeriod + time.Millisecond)
+				time.Sleep(5*follow.Period + time.Millisecond)
 				synctest.Wait()
 
 				if may := caller.May(Lock, "old/x"); may != c.oldMay || (caller.MaxTTL("old/x") > 0) != may {
@@ -213,9 +215,6 @@ func TestFileChanges(t *testing.T) {
 				if named := strings.Contains(log.String(), "names=[a]"); named != c.changed {
 					t.Errorf("the log names the caller: %v\n%s", named, &log)
 				}
-				if warned := strings.Contains(log.String(), "has no callers"); warned != (name == "all removed") {
-					t.Errorf("the log says that nobody may come: %v\n%s", warned, &log)
-				}
 				if (f.Err() == nil) != c.ok {
 					t.Errorf("Err is %v", f.Err())
 				}
@@ -228,7 +227,7 @@ func TestFileChanges(t *testing.T) {
 
 				// Repaired, it is in force again.
 				write(t, path, callers(entryNew))
-				time.Sleep(lookPeriod + time.Millisecond)
+				time.Sleep(follow.Period + time.Millisecond)
 				synctest.Wait()
 				if f.Err() != nil || caller.May(Lock, "old/x") || !caller.May(Lock, "new/x") {
 					t.Errorf("after the repair: Err %v, may lock as before %v and as now %v", f.Err(), caller.May(Lock, "old/x"), caller.May(Lock, "new/x"))
@@ -248,13 +247,13 @@ func TestFileBack(t *testing.T) {
 		changed := identified(t, f, a).Changed()
 		for range 2 {
 			write(t, path, callers(entry)[:20])
-			time.Sleep(lookPeriod + time.Millisecond)
+			time.Sleep(follow.Period + time.Millisecond)
 			synctest.Wait()
 			if f.Err() == nil {
 				t.Error("Err is nil while the file is broken")
 			}
 			write(t, path, callers(entry))
-			time.Sleep(lookPeriod)
+			time.Sleep(follow.Period)
 			synctest.Wait()
 			if f.Err() != nil || isClosed(changed) {
 				t.Errorf("Err is %v, the channel is closed: %v", f.Err(), isClosed(changed))
@@ -336,10 +335,10 @@ func TestFileConcurrently(t *testing.T) {
 		for i := range 20 {
 			_, other := newCaller(t, fmt.Sprint("other", i), "r")
 			write(t, path, callers(strings.Replace(entry, `"r"`, fmt.Sprintf(`"r%d"`, i), 1), other))
-			time.Sleep(lookPeriod)
+			time.Sleep(follow.Period)
 		}
 		write(t, path, callers(entry))
-		time.Sleep(lookPeriod + time.Millisecond)
+		time.Sleep(follow.Period + time.Millisecond)
 		synctest.Wait()
 		if !caller.May(Lock, "r") {
 			t.Error("the caller may not lock in the end")

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/server/internal/follow"
 )
 
 // ofBrowser returns a request with that cookie.
@@ -101,16 +103,16 @@ func TestSession(t *testing.T) {
 		value = signIn(t, f, token, "a.b-1")
 		newToken, newEntry := newCaller(t, "a.b-1", "r")
 		write(t, path, text(key, newEntry, otherEntry))
-		time.Sleep(2 * lookPeriod)
+		time.Sleep(2 * follow.Period)
 		unknown(t, f, value)
 		value = signIn(t, f, newToken, "a.b-1")
 		write(t, path, text(strings.Replace(key, "A", "B", 1), newEntry))
-		time.Sleep(2 * lookPeriod)
+		time.Sleep(2 * follow.Period)
 		unknown(t, f, value)
 
 		// Without a key in the file, each server has its own.
 		write(t, path, callers(newEntry))
-		time.Sleep(2 * lookPeriod)
+		time.Sleep(2 * follow.Period)
 		value = signIn(t, f, newToken, "a.b-1")
 		if _, err := f.IdentifyBrowser(ofBrowser(t, value)); err != nil {
 			t.Error(err)

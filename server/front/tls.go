@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,13 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"sync"
-	"time"
-)
 
-// tlsPeriod is how often the files are read.
-const tlsPeriod = time.Second
+	"github.com/holdfast-go/holdfast/server/internal/follow"
+)
 
 var protocols = []string{"http/1.1"}
 
@@ -33,14 +29,11 @@ type TLSFiles struct {
 // Files that cannot be used, or that do not fit each other, leave those before in use. All
 // methods may be called concurrently.
 type TLS struct {
-	files TLSFiles
-	done  chan struct{}
-	work  sync.WaitGroup
+	files    TLSFiles
+	followed *follow.Files
 
 	mu    sync.Mutex
-	text  [3][]byte
 	inUse *tls.Config
-	err   error // why the files as they are now are not used
 	// known are the open connections whose client has shown a certificate.
 	known map[*tlsConn][]*x509.Certificate
 }
@@ -48,7 +41,7 @@ type TLS struct {
 // OpenTLS reads the files. The caller closes the TLS, after the server.
 func OpenTLS(files TLSFiles) (*TLS, error) {
 	files.Log = cmp.Or(files.Log, slog.New(slog.DiscardHandler))
-	t := &TLS{files: files, done: make(chan struct{}), known: map[*tlsConn][]*x509.Certificate{}}
+	t := &TLS{files: files, known: map[*tlsConn][]*x509.Certificate{}}
 	text, err := t.read()
 	if err != nil {
 		return nil, err
@@ -56,16 +49,12 @@ func OpenTLS(files TLSFiles) (*TLS, error) {
 	if t.inUse, err = t.config(text); err != nil {
 		return nil, err
 	}
-	t.text = text
-	t.work.Go(t.follow)
+	t.followed = follow.Start(text, t.read, t.apply, files.Log)
 	return t, nil
 }
 
 // Close stops reading the files.
-func (t *TLS) Close() {
-	close(t.done)
-	t.work.Wait()
-}
+func (t *TLS) Close() { t.followed.Close() }
 
 // Listener returns a listener whose connections are by TLS. One whose client has shown a
 // certificate ends, with all its requests, once the authorities no longer confirm that.
@@ -135,61 +124,50 @@ func (t *TLS) confirm(shown []*x509.Certificate) error {
 	return err
 }
 
-// follow reads the files until Close.
-func (t *TLS) follow() {
-	ticker := time.NewTicker(tlsPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-t.done:
-			return
-		case <-ticker.C:
-		}
-		for _, c := range t.look() {
-			_ = c.Close()
-		}
+// apply uses the files, and ends the connections whose certificates they no longer confirm.
+func (t *TLS) apply(text [3]string) error {
+	config, err := t.config(text)
+	if err != nil {
+		return err
 	}
+	ended := t.use(config)
+	for _, c := range ended {
+		_ = c.Close()
+	}
+	t.files.Log.Info("the TLS certificate has been read again", "file", t.files.Certificate, "connectionsEnded", len(ended))
+	return nil
 }
 
-// look reads the files, and returns the connections that are to end.
-func (t *TLS) look() (ended []*tlsConn) {
-	text, err := t.read()
+// use returns the connections that are to end.
+func (t *TLS) use(config *tls.Config) (ended []*tlsConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil && !slices.EqualFunc(text[:], t.text[:], bytes.Equal) {
-		var config *tls.Config
-		if config, err = t.config(text); err == nil {
-			t.text, t.inUse = text, config
-			for c, shown := range t.known {
-				if t.confirm(shown) != nil {
-					ended = append(ended, c)
-				}
-			}
-			t.files.Log.Info("the TLS certificate has been read again", "file", t.files.Certificate, "connectionsEnded", len(ended))
+	t.inUse = config
+	for c, shown := range t.known {
+		if t.confirm(shown) != nil {
+			ended = append(ended, c)
 		}
 	}
-	if err != nil && (t.err == nil || t.err.Error() != err.Error()) {
-		t.files.Log.Error("the TLS certificate from before stays in use", "error", err)
-	}
-	t.err = err
 	return ended
 }
 
 // read returns the texts of the certificate, its key and the authorities.
-func (t *TLS) read() (text [3][]byte, err error) {
+func (t *TLS) read() (text [3]string, err error) {
 	for i, path := range []string{t.files.Certificate, t.files.Key, t.files.ClientCA} {
 		if i == 2 && path == "" {
 			break
 		}
-		if text[i], err = os.ReadFile(path); err != nil {
+		read, err := os.ReadFile(path)
+		if err != nil {
 			return text, fmt.Errorf("TLS: %w", err)
 		}
+		text[i] = string(read)
 	}
 	return text, nil
 }
 
-func (t *TLS) config(text [3][]byte) (*tls.Config, error) {
-	pair, err := tls.X509KeyPair(text[0], text[1])
+func (t *TLS) config(text [3]string) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair([]byte(text[0]), []byte(text[1]))
 	if err != nil {
 		return nil, fmt.Errorf("TLS: certificate %s with key %s: %w", t.files.Certificate, t.files.Key, err)
 	}
@@ -200,7 +178,7 @@ func (t *TLS) config(text [3][]byte) (*tls.Config, error) {
 	}
 	if t.files.ClientCA != "" {
 		config.ClientCAs = x509.NewCertPool()
-		if !config.ClientCAs.AppendCertsFromPEM(text[2]) {
+		if !config.ClientCAs.AppendCertsFromPEM([]byte(text[2])) {
 			return nil, fmt.Errorf("TLS: client CA %s has no certificate in PEM", t.files.ClientCA)
 		}
 		config.ClientAuth = tls.VerifyClientCertIfGiven

@@ -20,9 +20,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/internal/follow"
 )
 
 // authority makes certificates.
@@ -204,17 +206,20 @@ func TestClientCertificates(t *testing.T) {
 }
 
 // The files of a server are replaced while it runs, one after the other.
-func TestTLSFilesChange(t *testing.T) {
+func TestTLSFilesChange(t *testing.T) { synctest.Test(t, testTLSFilesChange) }
+
+func testTLSFilesChange(t *testing.T) {
 	ca, clientCA := newAuthority(t), newAuthority(t)
 	files := tlsFiles(t, ca, clientCA)
 	var log bytes.Buffer
 	files.Log = slog.New(slog.NewTextHandler(&log, nil))
 	c, err := OpenTLS(files)
 	check(t, err)
-	c.Close() // the test reads them itself
+	defer c.Close()
 	config := c.inUse
 	later := func() *tls.Config {
-		c.look()
+		time.Sleep(follow.Period + time.Millisecond)
+		synctest.Wait()
 		return c.inUse
 	}
 	serial := func(config *tls.Config) string { return config.Certificates[0].Leaf.SerialNumber.String() }
@@ -224,16 +229,16 @@ func TestTLSFilesChange(t *testing.T) {
 	}
 	cert, key := ca.issue(t, time.Hour, "127.0.0.1")
 	check(t, os.WriteFile(files.Certificate, cert, 0o600))
-	if later() != config || c.err == nil || later() != config {
-		t.Errorf("a certificate without its key is in use: %v", c.err)
+	if later() != config || c.followed.Err() == nil || later() != config {
+		t.Errorf("a certificate without its key is in use: %v", c.followed.Err())
 	}
-	if n := strings.Count(log.String(), "stays in use"); n != 1 {
+	if n := strings.Count(log.String(), "stays in force"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 	check(t, os.WriteFile(files.Key, key, 0o600))
 	second := later()
-	if second == config || c.err != nil || serial(second) == serial(config) {
-		t.Errorf("the new certificate is not in use: %v", c.err)
+	if second == config || c.followed.Err() != nil || serial(second) == serial(config) {
+		t.Errorf("the new certificate is not in use: %v", c.followed.Err())
 	}
 	for _, file := range []string{files.Certificate, files.Key, files.ClientCA} {
 		text, err := os.ReadFile(file)
@@ -244,12 +249,12 @@ func TestTLSFilesChange(t *testing.T) {
 			"missing":      func() error { return os.Remove(file) },
 		} {
 			check(t, spoil())
-			if later() != second || c.err == nil {
-				t.Errorf("%s is %s: error %v", filepath.Base(file), what, c.err)
+			if later() != second || c.followed.Err() == nil {
+				t.Errorf("%s is %s: error %v", filepath.Base(file), what, c.followed.Err())
 			}
 			check(t, os.WriteFile(file, text, 0o600))
-			if later() != second || c.err != nil {
-				t.Errorf("%s is as before: error %v", filepath.Base(file), c.err)
+			if later() != second || c.followed.Err() != nil {
+				t.Errorf("%s is as before: error %v", filepath.Base(file), c.followed.Err())
 			}
 		}
 	}
@@ -380,7 +385,11 @@ func TestAuthorityIsWithdrawnDuringHandshake(t *testing.T) {
 	state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 	check(t, config.VerifyConnection(state))
 	check(t, os.WriteFile(files.ClientCA, kept.pem(), 0o600))
-	if ended := secure.look(); len(ended) != 1 || ended[0] != c {
+	texts, err := secure.read()
+	check(t, err)
+	later, err := secure.config(texts)
+	check(t, err)
+	if ended := secure.use(later); len(ended) != 1 || ended[0] != c {
 		t.Errorf("%d connections end", len(ended))
 	}
 	if config.VerifyConnection(state) == nil {

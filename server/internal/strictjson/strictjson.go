@@ -146,7 +146,7 @@ func (r *reader) value(v reflect.Value, where spot, most int) error {
 		return fmt.Errorf("%w: %s is null: leave it out", driver.ErrInvalid, where)
 	}
 	err := set(v, text)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		hint := ""
 		if strings.HasPrefix(wrong.Value, "number ") {
 			hint = ": it takes a whole number of 64 bits"

@@ -115,7 +115,7 @@ func (r *running) start(ctx context.Context) error {
 // open opens the files and the store, and makes the server.
 func (r *running) open(ctx context.Context) (err error) {
 	if r.Auth != "" {
-		if r.auth, err = access.OpenFile(r.Auth, &access.FileOptions{Log: r.log}); err != nil {
+		if r.auth, err = access.OpenFile(r.Auth, r.log); err != nil {
 			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
 		}
 		r.meters.ShowAuthFile(r.auth.Err)
