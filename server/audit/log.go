@@ -26,13 +26,12 @@ type Log struct {
 	path  string
 	log   *slog.Logger
 	keep  func(*os.File, int64) error // keepRoom, or that of a test
-	queue chan item
+	wake  chan struct{}               // tells the goroutine that something is in the queue
 	ended chan struct{}
 
-	closing sync.RWMutex // held for reading while an item is put into the queue
-	closed  bool
-
 	mu      sync.Mutex
+	queue   []item
+	closed  bool
 	dropped uint64 // in all
 	missing uint64 // of those, what the file was not told yet
 	err     error
@@ -46,26 +45,21 @@ type item struct {
 	done  chan error
 }
 
-// Options are the optional parts of Open.
-type Options struct {
-	// Log gets why the file cannot be written.
-	Log *slog.Logger
-}
-
 // Open opens a file for events, which are appended. A new file can be read by its owner
-// alone. The caller closes the Log.
-func Open(path string, o *Options) (*Log, error) {
-	if o == nil {
-		o = new(Options)
-	}
+// alone. The logger, if any, gets why the file cannot be written. The caller closes the Log.
+func Open(path string, log *slog.Logger) (*Log, error) {
 	file, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{path: path, log: o.Log, keep: keepRoom, queue: make(chan item, queued), ended: make(chan struct{})}
-	l.log = cmp.Or(l.log, slog.New(slog.DiscardHandler))
+	l := newLog(path, log)
 	go l.run(file)
 	return l, nil
+}
+
+func newLog(path string, log *slog.Logger) *Log {
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
+	return &Log{path: path, log: log, keep: keepRoom, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // openFile opens a regular file: to open or write another one may wait for somebody.
@@ -86,21 +80,16 @@ const kept = 1 << 20
 // errFull says that there is only that room left.
 var errFull = errors.New("the disk is full: only what is done by force is written, in the room that was kept for that")
 
-var errClosed = errors.New("the audit is closed")
+var (
+	errClosed  = errors.New("the audit is closed")
+	errTooMany = errors.New("too many events wait to be written to the audit")
+)
 
 // Note writes the event soon. It never waits: an event that comes while the queue is full is
 // dropped, and counted.
 func (l *Log) Note(e Event) {
-	l.closing.RLock()
-	defer l.closing.RUnlock()
-	if l.closed {
-		l.drop(1)
-		return
-	}
-	select {
-	case l.queue <- item{event: stamped(e)}:
-	default:
-		l.drop(1)
+	if l.put(item{event: stamped(e)}, queued) != nil {
+		l.lose(1, 1)
 	}
 }
 
@@ -122,40 +111,49 @@ func (l *Log) Reopen() error {
 	return l.await(context.Background(), item{file: file, done: make(chan error, 1)})
 }
 
-// await puts the item into the queue and returns what became of it.
+// await puts the item into the queue, where it may wait behind events that nobody waits for,
+// and returns what became of it.
 func (l *Log) await(ctx context.Context, it item) error {
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	if err := l.put(ctx, it); err != nil {
+	if err := l.put(it, 2*queued); err != nil {
 		if it.file != nil {
 			_ = it.file.Close()
 		}
 		return err
 	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
 	select {
 	case err := <-it.done:
 		return err
 	case <-ctx.Done():
-		return l.late(ctx)
+		return fmt.Errorf("audit %s: it is not written yet: %w", l.path, ctx.Err())
 	}
 }
 
-func (l *Log) put(ctx context.Context, it item) error {
-	l.closing.RLock()
-	defer l.closing.RUnlock()
-	if l.closed {
+// put puts the item into the queue, unless there are so many.
+func (l *Log) put(it item, most int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
 		return errClosed
+	case len(l.queue) >= most:
+		return errTooMany
 	}
+	l.queue = append(l.queue, it)
 	select {
-	case l.queue <- it:
-		return nil
-	case <-ctx.Done():
-		return l.late(ctx)
+	case l.wake <- struct{}{}:
+	default: // it will see this, too
 	}
+	return nil
 }
 
-func (l *Log) late(ctx context.Context) error {
-	return fmt.Errorf("audit %s: it is not written yet: %w", l.path, ctx.Err())
+// take empties the queue.
+func (l *Log) take() (all []item) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, l.queue = l.queue, nil
+	return all
 }
 
 // Err returns why the last events could not be written, or nil.
@@ -174,12 +172,12 @@ func (l *Log) Dropped() uint64 {
 
 // Close writes what came before and closes the file. Events that come later are dropped.
 func (l *Log) Close() error {
-	l.closing.Lock()
+	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
-		close(l.queue)
+		close(l.wake)
 	}
-	l.closing.Unlock()
+	l.mu.Unlock()
 	<-l.ended
 	return l.Err()
 }
@@ -191,9 +189,18 @@ func stamped(e Event) Event {
 	return e
 }
 
-func (l *Log) drop(n uint64) {
+// lose counts events that are not in the file, and of how many it is still to tell.
+func (l *Log) lose(dropped, missing uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dropped += n
-	l.missing += n
+	l.dropped += dropped
+	l.missing += missing
+}
+
+// tell returns of how many missing events the file is to tell now.
+func (l *Log) tell() (missing uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	missing, l.missing = l.missing, 0
+	return missing
 }

@@ -104,9 +104,8 @@ func TestClosed(t *testing.T) {
 // Events that come too fast are counted, delay nobody, and are told of later.
 func TestDropped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
-	// Its goroutine is not started yet: so slow is the disk.
-	l := &Log{path: path, log: slog.New(slog.DiscardHandler), keep: keepRoom, queue: make(chan item, 3), ended: make(chan struct{})}
-	for i := range 5 {
+	l := newLog(path, nil) // its goroutine is not started yet: so slow is the disk
+	for i := range queued + 2 {
 		l.Note(Event{Action: fmt.Sprint(i)})
 	}
 	// Who waits is not among them.
@@ -115,10 +114,17 @@ func TestDropped(t *testing.T) {
 	if err := l.Record(ctx, Event{Action: "force-release"}); !errors.Is(err, context.Canceled) || l.Dropped() != 2 {
 		t.Errorf("Record returns %v, %d dropped", err, l.Dropped())
 	}
+	for range queued - 1 {
+		check(t, l.put(item{}, 2*queued))
+	}
+	if err := l.Record(t.Context(), Event{}); !errors.Is(err, errTooMany) || l.Dropped() != 2 {
+		t.Errorf("Record returns %v, %d dropped", err, l.Dropped())
+	}
+	l.queue = append(l.queue[:3], l.queue[queued])
 	file, err := openFile(path)
 	check(t, err)
 	go l.run(file)
-	check(t, l.Reopen()) // waits for room in the queue
+	check(t, l.Reopen())
 	check(t, l.Record(t.Context(), Event{Action: "last"}))
 	check(t, l.Close())
 	var got []string
@@ -128,14 +134,14 @@ func TestDropped(t *testing.T) {
 			got = append(got, e.Action)
 		}
 	}
-	if missing != 2 || fmt.Sprint(got) != "[0 1 2 last]" {
+	if missing != 2 || fmt.Sprint(got) != "[0 1 2 force-release last]" {
 		t.Errorf("the file says that %d are missing, and has %v", missing, got)
 	}
 }
 
 // A caller that no longer waits gets an error.
 func TestRecordEnds(t *testing.T) {
-	l := &Log{queue: make(chan item, 1)} // nobody writes
+	l := newLog("", nil) // nobody writes
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := l.Record(ctx, Event{}); !errors.Is(err, context.Canceled) {
@@ -152,7 +158,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit")
 	var log bytes.Buffer
-	l := &Log{path: path, log: slog.New(slog.NewTextHandler(&log, nil)), keep: keepRoom, queue: make(chan item, queued), ended: make(chan struct{})}
+	l := newLog(path, slog.New(slog.NewTextHandler(&log, nil)))
 	go l.run(full)
 	for range 2 {
 		l.Note(Event{Action: "acquire"})
@@ -182,7 +188,7 @@ func TestTorn(t *testing.T) {
 	check(t, os.WriteFile(path, []byte(`{"time":"2026-`), 0o600))
 	file, err := openFile(path)
 	check(t, err)
-	w := &writer{log: &Log{log: slog.New(slog.DiscardHandler)}, file: file, torn: true}
+	w := &writer{log: newLog(path, nil), file: file, torn: true}
 	for range 2 {
 		w.add(item{event: Event{Action: "acquire"}})
 		w.flush()
@@ -271,7 +277,7 @@ func BenchmarkNote(b *testing.B) {
 func TestFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	var full atomic.Bool
-	l := &Log{path: path, log: slog.New(slog.DiscardHandler), queue: make(chan item, queued), ended: make(chan struct{})}
+	l := newLog(path, nil)
 	l.keep = func(file *os.File, room int64) error {
 		if full.Load() {
 			return errFull

@@ -7,20 +7,14 @@ import (
 	"time"
 )
 
-// run writes what is in the queue until that is closed.
+// run writes what is in the queue until the Log is closed.
 func (l *Log) run(file *os.File) {
 	defer close(l.ended)
 	w := &writer{log: l, file: file, since: kept}
-	for it := range l.queue {
-		w.add(it)
-		for more := true; more && len(w.lines) < batched; {
-			select {
-			case it, ok := <-l.queue:
-				if more = ok; ok {
-					w.add(it)
-				}
-			default:
-				more = false
+	for range l.wake {
+		for _, it := range l.take() {
+			if w.add(it); len(w.lines) >= batched {
+				w.flush()
 			}
 		}
 		w.flush()
@@ -52,10 +46,10 @@ func (w *writer) add(it item) {
 		return
 	}
 	if !w.hasRoom() && it.done == nil {
-		w.log.drop(1)
+		w.log.lose(1, 1)
 		return
 	}
-	if missing := w.log.missed() - w.told; missing > 0 {
+	if missing := w.log.tell(); missing > 0 {
 		w.lines = appendLine(w.lines, Event{Time: it.event.Time, Action: "audit", Outcome: "dropped", Dropped: missing})
 		w.told += missing
 	}
@@ -93,10 +87,9 @@ func (w *writer) flush() {
 	w.since += n
 	if err != nil {
 		w.torn = w.torn || n > 0
-		w.log.drop(w.count) // even if some of them were written
+		w.log.lose(w.count, w.count+w.told) // even if some of them were written
 	} else {
 		w.torn = false
-		w.log.tell(w.told)
 		if len(w.await) > 0 {
 			err = w.file.Sync()
 		}
@@ -122,17 +115,4 @@ func (w *writer) note(err error) {
 	w.log.mu.Lock()
 	defer w.log.mu.Unlock()
 	w.log.err = err
-}
-
-// missed returns how many events are missing of which the file does not tell.
-func (l *Log) missed() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.missing
-}
-
-func (l *Log) tell(n uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.missing -= n
 }

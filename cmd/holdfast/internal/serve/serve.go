@@ -121,7 +121,7 @@ func (r *running) open(ctx context.Context) (err error) {
 		r.meters.ShowAuthFile(r.auth.Err)
 	}
 	if r.Audit != "" {
-		if r.audit, err = audit.Open(r.Audit, &audit.Options{Log: r.log}); err != nil {
+		if r.audit, err = audit.Open(r.Audit, r.log); err != nil {
 			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
 		}
 		r.meters.ShowAudit(r.audit)
