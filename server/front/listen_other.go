@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !linux && !darwin && !freebsd
 
 package front
 
@@ -8,7 +8,9 @@ import (
 	"net"
 )
 
-// ListenUnix fails: this system does not say which user is at the other end of a socket.
+// ListenUnix fails: who is at the other end of a socket is not known here.
 func ListenUnix(path string) (net.Listener, error) {
 	return nil, fmt.Errorf("socket %s: %w", path, errors.ErrUnsupported)
 }
+
+func peerUID(*net.UnixConn) (int, error) { return 0, errors.ErrUnsupported }

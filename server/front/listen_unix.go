@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd
 
 package front
 
@@ -120,4 +120,15 @@ type unixListener struct {
 func (l *unixListener) Close() error {
 	l.once.Do(func() { l.err = errors.Join(l.UnixListener.Close(), l.lock.Close()) })
 	return l.err
+}
+
+// peerUID returns the user who connected, as the kernel noted it then.
+func peerUID(c *net.UnixConn) (uid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var errUID error
+	err = raw.Control(func(fd uintptr) { uid, errUID = uidOf(int(fd)) })
+	return uid, errors.Join(err, errUID)
 }
