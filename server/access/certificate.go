@@ -3,34 +3,33 @@ package access
 import (
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// certificateName returns the name in the client's certificate that a caller of the file has,
-// or "" if it has none. Several names are fine if they are all of one caller.
-func (p *policy) certificateName(state *tls.ConnectionState) (string, error) {
+// byCertificate returns the caller that has a name in the client's certificate, and that name,
+// or nil if there is none. Several names are fine if they are all of one caller.
+func (p *policy) byCertificate(state *tls.ConnectionState) (found *member, by credential, err error) {
 	if state == nil || len(state.VerifiedChains) == 0 {
-		return "", nil
+		return nil, by, nil
 	}
 	leaf := state.VerifiedChains[0][0]
-	names := append([]string(nil), leaf.DNSNames...)
+	names := slices.Clone(leaf.DNSNames)
 	for _, u := range leaf.URIs {
 		names = append(names, u.String())
 	}
-	var found string
 	for _, name := range names {
-		m := p.certs[name]
-		switch {
+		switch m := p.known[credential{certificate: name}]; {
 		case m == nil:
-		case found == "" || m == p.certs[found]:
-			found = name
+		case found == nil || m == found:
+			found, by.certificate = m, name
 		default:
-			return "", fmt.Errorf("%w: the client certificate has names of different callers", ErrAnonymous)
+			return nil, by, fmt.Errorf("%w: the client certificate has names of different callers", ErrAnonymous)
 		}
 	}
 	// It was valid when the connection was made, which may be long ago.
-	if found != "" && time.Now().After(leaf.NotAfter) {
-		return "", fmt.Errorf("%w: the client certificate has expired", ErrAnonymous)
+	if found != nil && time.Now().After(leaf.NotAfter) {
+		return nil, by, fmt.Errorf("%w: the client certificate has expired", ErrAnonymous)
 	}
-	return found, nil
+	return found, by, nil
 }

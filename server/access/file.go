@@ -160,23 +160,22 @@ func (f *File) Identify(r *http.Request) (Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := p.certificateName(r.TLS)
+	m, by, err := p.byCertificate(r.TLS)
 	if err != nil {
 		return nil, err
 	}
-	if token == "" {
-		if name == "" {
-			return nil, fmt.Errorf("%w: the request has neither a token nor a client certificate with the name of a caller", ErrAnonymous)
+	if token != "" {
+		shown := m
+		by = credential{token: hashToken(token)}
+		if m = p.byToken(by.token); m == nil {
+			return nil, fmt.Errorf("%w: the token is not known", ErrAnonymous)
 		}
-		return &caller{file: f, name: p.certs[name].entry.Name, by: credential{certificate: name}}, nil
+		if shown != nil && shown != m {
+			return nil, fmt.Errorf("%w: the token and the client certificate are those of different callers", ErrAnonymous)
+		}
 	}
-	by := credential{token: hashToken(token)}
-	m := p.byToken(by.token)
 	if m == nil {
-		return nil, fmt.Errorf("%w: the token is not known", ErrAnonymous)
-	}
-	if name != "" && p.certs[name] != m {
-		return nil, fmt.Errorf("%w: the token and the client certificate are those of different callers", ErrAnonymous)
+		return nil, fmt.Errorf("%w: the request has neither a token nor a client certificate with the name of a caller", ErrAnonymous)
 	}
 	return &caller{file: f, name: m.entry.Name, by: by}, nil
 }
@@ -195,7 +194,7 @@ func (c *caller) Until() time.Time { return c.until }
 
 // now returns what the file says of the caller.
 func (c *caller) now() *member {
-	if m := c.file.policy.Load().callers[c.name]; m != nil && m.has(c.by) {
+	if m := c.file.policy.Load().known[c.by]; m != nil && m.entry.Name == c.name {
 		return m
 	}
 	return removed

@@ -42,8 +42,8 @@ type (
 // policy is what an auth file says. It does not change.
 type policy struct {
 	callers map[string]*member
-	tokens  []tokenOwner
-	certs   map[string]*member
+	known   map[credential]*member
+	tokens  []tokenOwner // all of them, to look for one in constant time
 	// sessionKey is that of the cookies of browsers, nil if the file has none.
 	sessionKey []byte
 }
@@ -56,7 +56,6 @@ type tokenOwner struct {
 // member is a caller of the file.
 type member struct {
 	entry   callerEntry
-	tokens  [][sha256.Size]byte
 	rules   []rule
 	changed chan struct{} // closed when another policy says something else of it, or nothing
 }
@@ -78,7 +77,7 @@ func parsePolicy(text []byte) (*policy, error) {
 	if file.Callers == nil {
 		return nil, errors.New(`it has no member "callers"`)
 	}
-	p := &policy{callers: map[string]*member{}, certs: map[string]*member{}}
+	p := &policy{callers: map[string]*member{}, known: map[credential]*member{}}
 	if file.SessionKey != "" {
 		key, err := base64.StdEncoding.DecodeString(file.SessionKey)
 		if err != nil || len(key) < sessionKeyBytes {
@@ -115,10 +114,10 @@ func (p *policy) add(entry callerEntry) error {
 		if err := checkCertificateName(name); err != nil {
 			return err
 		}
-		if p.certs[name] != nil {
+		if p.known[credential{certificate: name}] != nil {
 			return fmt.Errorf("certificateNames has %q, which is in the file twice", name)
 		}
-		p.certs[name] = m
+		p.known[credential{certificate: name}] = m
 	}
 	for _, written := range entry.Rules {
 		r, err := parseRule(written)
@@ -136,12 +135,12 @@ func (p *policy) addToken(m *member, text string) error {
 	if err != nil || len(sum) != sha256.Size {
 		return errors.New("tokenSha256 is an array of hashes of 64 hex digits, and one of it is none")
 	}
-	owner := tokenOwner{sum: [sha256.Size]byte(sum), member: m}
-	if slices.ContainsFunc(p.tokens, func(o tokenOwner) bool { return o.sum == owner.sum }) {
+	by := credential{token: [sha256.Size]byte(sum)}
+	if p.known[by] != nil {
 		return errors.New("tokenSha256 has a hash that is in the file twice")
 	}
-	p.tokens = append(p.tokens, owner)
-	m.tokens = append(m.tokens, owner.sum)
+	p.known[by] = m
+	p.tokens = append(p.tokens, tokenOwner{by.token, m})
 	return nil
 }
 
@@ -239,12 +238,4 @@ func (m *member) maxTTL(resource string) (longest time.Duration) {
 type credential struct {
 	token       [sha256.Size]byte
 	certificate string
-}
-
-// has reports whether the credential is one of the caller's.
-func (m *member) has(c credential) bool {
-	if c.certificate != "" {
-		return slices.Contains(m.entry.CertificateNames, c.certificate)
-	}
-	return slices.Contains(m.tokens, c.token)
 }

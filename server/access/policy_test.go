@@ -1,9 +1,9 @@
 package access
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,7 +189,7 @@ func FuzzPolicy(f *testing.F) {
 		var file fileEntry
 		for _, m := range p.callers {
 			file.Callers = append(file.Callers, m.entry)
-			if ValidName(m.entry.Name) != nil || len(m.tokens)+len(m.entry.CertificateNames) == 0 {
+			if ValidName(m.entry.Name) != nil || len(m.entry.TokenSHA256)+len(m.entry.CertificateNames) == 0 {
 				t.Errorf("caller %+v is accepted", m.entry)
 			}
 			for v := Lock; v <= Force; v++ {
@@ -203,10 +203,10 @@ func FuzzPolicy(f *testing.F) {
 			if (m.maxTTL(resource) > 0) != m.may(Lock, resource) {
 				t.Errorf("%s has a TTL of %v on %q", m.entry.Name, m.maxTTL(resource), resource)
 			}
-			for _, sum := range m.tokens {
-				if p.byToken(sum) != m || !m.has(credential{token: sum}) {
-					t.Errorf("hash %s is not that of %s", hex.EncodeToString(sum[:]), m.entry.Name)
-				}
+		}
+		for by, m := range p.known {
+			if by.certificate == "" && p.byToken(by.token) != m || !slices.Contains(append(m.entry.CertificateNames, ""), by.certificate) {
+				t.Errorf("%x %q is not that of %s", by.token, by.certificate, m.entry.Name)
 			}
 		}
 		if file.Callers == nil {

@@ -104,12 +104,9 @@ func (f *File) IdentifyBrowser(r *http.Request) (Caller, error) {
 	if time.Now().Unix() >= until {
 		return nil, fmt.Errorf("%w: the cookie has ended", ErrAnonymous)
 	}
-	m := p.callers[name]
-	if m != nil {
-		for _, sum := range m.tokens {
-			if string(sum[:tokenTag]) == string(tag) {
-				return &caller{file: f, name: name, by: credential{token: sum}, until: time.Unix(until, 0)}, nil
-			}
+	for _, t := range p.tokens {
+		if t.entry.Name == name && string(t.sum[:tokenTag]) == string(tag) {
+			return &caller{file: f, name: name, by: credential{token: t.sum}, until: time.Unix(until, 0)}, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: the token by which the caller signed in is gone", ErrAnonymous)
