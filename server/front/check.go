@@ -43,14 +43,6 @@ func (f *Front) checkOrigin(r *http.Request) *refusal {
 	return nil
 }
 
-// checkMethod refuses a POST to what is only read: another type would not help.
-func checkMethod(r *http.Request) *refusal {
-	if r.Method == http.MethodPost && isRead(r.URL.Path) {
-		return refused(wire.KindMethod, "this path takes a "+http.MethodGet)
-	}
-	return nil
-}
-
 // checkType refuses a POST of another type than JSON. Pages of other origins can send only
 // others without asking first.
 func checkType(r *http.Request) *refusal {
@@ -74,12 +66,4 @@ func isJSON(media string) bool {
 	kind, params, err := mime.ParseMediaType(media)
 	charset, ok := params["charset"]
 	return err == nil && kind == wire.JSON && (!ok || strings.EqualFold(charset, "utf-8"))
-}
-
-// checkLength refuses a body that says itself that it is too large.
-func checkLength(r *http.Request) *refusal {
-	if r.ContentLength > wire.MaxBody {
-		return refused(wire.KindTooLarge, fmt.Sprintf("the body has more than %d bytes", wire.MaxBody))
-	}
-	return nil
 }

@@ -119,20 +119,11 @@ func isProbe(r *http.Request) bool {
 	return r.Method == http.MethodGet && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
 
-// isRead reports whether the path is one of those that take only a GET.
-func isRead(path string) bool {
-	switch path {
-	case wire.HoldsPath, wire.WaitersPath, wire.WatchPath, wire.TraitsPath:
-		return true
-	}
-	return isOpen(path)
-}
-
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.setHeaders(w.Header())
 	boundBody(w, r)
-	for _, check := range []func(*http.Request) *refusal{f.checkHost, f.checkForwarded, f.checkOrigin, checkMethod, checkType, checkLength} {
+	for _, check := range []func(*http.Request) *refusal{f.checkHost, f.checkForwarded, f.checkOrigin, checkType} {
 		if no := check(r); no != nil {
 			f.refuse(w, no)
 			return

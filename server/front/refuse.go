@@ -27,9 +27,6 @@ func (f *Front) refuse(w http.ResponseWriter, r *refusal) {
 		problem.RetryAfterMs = &ms
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((ms+999)/1000), 10))
 	}
-	if r.kind == wire.KindMethod {
-		w.Header().Set("Allow", http.MethodGet) // see checkMethod
-	}
 	body, err := json.Marshal(problem)
 	if err != nil {
 		http.Error(w, "the server cannot write its answer", http.StatusInternalServerError) // no answer of our schema: unknown
