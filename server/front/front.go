@@ -62,8 +62,8 @@ type Options struct {
 	// Refused is told of each request whose caller is not known, and why, but for those of
 	// an address that sends more of them than an audit should have. It must not block.
 	Refused func(r *http.Request, why error)
-	// Answered is told the status of each refusal: of such a request the handler learns nothing.
-	Answered func(status int)
+	// Answered is told of each refusal: of such a request the handler learns nothing.
+	Answered func(wire.Kind)
 	// Log gets what an operator has to know.
 	Log *slog.Logger
 }

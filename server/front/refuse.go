@@ -27,11 +27,7 @@ func (f *Front) refuse(w http.ResponseWriter, r *refusal) {
 		problem.RetryAfterMs = &ms
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((ms+999)/1000), 10))
 	}
-	body, err := json.Marshal(problem)
-	if err != nil {
-		http.Error(w, "the server cannot write its answer", http.StatusInternalServerError) // no answer of our schema: unknown
-		return
-	}
+	body, _ := json.Marshal(problem) // never fails
 	h := w.Header()
 	h.Set("Content-Type", wire.ProblemJSON)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -41,7 +37,7 @@ func (f *Front) refuse(w http.ResponseWriter, r *refusal) {
 	w.WriteHeader(problem.Status)
 	_, _ = w.Write(body) // there is nobody to tell
 	if f.opts.Answered != nil {
-		f.opts.Answered(problem.Status)
+		f.opts.Answered(r.kind)
 	}
 }
 

@@ -54,17 +54,14 @@ func New() *Meters {
 	m.waits.add(0)
 	m.streams.add(0, string(server.ListStream))
 	m.streams.add(0, string(server.WatchStream))
-	for _, status := range frontStatuses {
-		m.refused.add(0, reason(status))
+	for _, kind := range frontKinds {
+		m.refused.add(0, string(kind))
 	}
 	return m
 }
 
-// frontStatuses are those of what is refused for what it is.
-var frontStatuses = [...]int{
-	http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge,
-	http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest, http.StatusTooManyRequests,
-}
+// frontKinds are those of what is refused for what it is.
+var frontKinds = [...]wire.Kind{wire.KindAnonymous, wire.KindDenied, wire.KindMediaType, wire.KindMisdirected, wire.KindBusy}
 
 // ShowServer shows whether the server grants locks, as far as it knows.
 func (m *Meters) ShowServer(ready func() bool, state func() health.State) {
@@ -170,19 +167,8 @@ func outcome(err error) string {
 	return string(kind)
 }
 
-// Refused counts a request that was refused with the status before the server got it.
-func (m *Meters) Refused(status int) { m.refused.add(1, reason(status)) }
-
-// reason returns the kind of refusals that has the status. No two of those that a request
-// gets before the server have the same.
-func reason(status int) string {
-	for kind, s := range wire.Kinds() {
-		if s == status && kind != wire.KindDraining { // which has that of unknown
-			return string(kind)
-		}
-	}
-	return "other"
-}
+// Refused counts a request that was refused before the server got it.
+func (m *Meters) Refused(kind wire.Kind) { m.refused.add(1, string(kind)) }
 
 // writeFiles writes how many files the process has open, which limit its connections, under the
 // names that such metrics have in other programs.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -34,21 +33,6 @@ func TestOutcome(t *testing.T) {
 		if got := outcome(err); got != want {
 			t.Errorf("%v is %s, want %s", err, got, want)
 		}
-	}
-}
-
-// Each status of what is refused has a reason of its own.
-func TestReasons(t *testing.T) {
-	seen := make(map[string]int)
-	for _, status := range frontStatuses {
-		name := reason(status)
-		if other := seen[name]; other != 0 || name == "other" {
-			t.Errorf("%d has the reason %q, as %d", status, name, other)
-		}
-		seen[name] = status
-	}
-	if got := reason(http.StatusTeapot); got != "other" {
-		t.Errorf("a status that nobody has is %s", got)
 	}
 }
 
