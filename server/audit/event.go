@@ -17,7 +17,7 @@ import (
 // Event is what somebody did, or was kept from. It has no hold IDs, lock IDs or tokens of
 // callers. A member that is empty is left out.
 type Event struct {
-	// Time is when it happened. Default: when the Log gets it.
+	// Time is when the Log got it, which sets it.
 	Time time.Time `json:"time"`
 	// Caller is the name of who did it, and Address where the request came from.
 	Caller  string `json:"caller,omitempty"`
@@ -45,11 +45,7 @@ type Event struct {
 // appendLine appends the event and a line end.
 func appendLine(to []byte, e Event) []byte {
 	e.Time = e.Time.UTC().Truncate(time.Millisecond)
-	text, err := json.Marshal(e)
-	if err != nil { // a year of five digits
-		e.Time = time.Time{}
-		text, _ = json.Marshal(e)
-	}
+	text, _ := json.Marshal(e) // never fails
 	return append(appendPrintable(to, text), '\n')
 }
 

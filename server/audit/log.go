@@ -183,9 +183,7 @@ func (l *Log) Close() error {
 }
 
 func stamped(e Event) Event {
-	if e.Time.IsZero() {
-		e.Time = time.Now()
-	}
+	e.Time = time.Now()
 	return e
 }
 

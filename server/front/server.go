@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -36,11 +35,10 @@ func Server(h http.Handler, logger *slog.Logger) *http.Server {
 	return s
 }
 
-// errorLog gets the lines of net/http. But for panics, anybody who connects can cause them.
+// errorLog gets the lines of net/http, one after the other. But for panics, anybody who connects
+// can cause them.
 type errorLog struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
+	log  *slog.Logger
 	next time.Time // when a handshake that failed is worth a warning again
 }
 
@@ -53,8 +51,8 @@ func (l *errorLog) Write(line []byte) (int, error) {
 	switch {
 	case strings.HasPrefix(text, "http: panic serving"):
 		level = slog.LevelError
-	case isFailedHandshake(text) && l.mayWarn(time.Now()):
-		level = slog.LevelWarn
+	case isFailedHandshake(text) && !time.Now().Before(l.next):
+		level, l.next = slog.LevelWarn, time.Now().Add(handshakePause)
 	}
 	l.log.Log(context.Background(), level, text)
 	return len(line), nil
@@ -64,14 +62,4 @@ func (l *errorLog) Write(line []byte) (int, error) {
 // certificate. A client that only hung up, or looked whether the port is open, is none.
 func isFailedHandshake(text string) bool {
 	return strings.HasPrefix(text, "http: TLS handshake error") && (strings.Contains(text, "tls: ") || strings.Contains(text, "HTTP request"))
-}
-
-func (l *errorLog) mayWarn(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Before(l.next) {
-		return false
-	}
-	l.next = now.Add(handshakePause)
-	return true
 }

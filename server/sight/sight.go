@@ -263,16 +263,13 @@ func (l *Looker) see(ctx context.Context, f driver.Filter) (s *Sight, err error)
 		}
 	}()
 	s = &Sight{Queue: l.store.Traits().Queue, At: time.Now()}
-	s.Holds, s.Cut, err = list(ctx, l, "list", f, l.store.List, func(h driver.Status) string { return h.Resource })
+	s.Holds, s.Cut, err = list(ctx, l, "list", l.store.List(ctx, f), func(h driver.Status) string { return h.Resource })
 	if err != nil {
 		return nil, err
 	}
 	if s.Queue {
 		var cut bool
-		waiters := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
-			return driver.Waiters(ctx, l.store, f)
-		}
-		s.Waiters, cut, err = list(ctx, l, "waiters", f, waiters, func(p driver.Place) string { return p.Resource })
+		s.Waiters, cut, err = list(ctx, l, "waiters", driver.Waiters(ctx, l.store, f), func(p driver.Place) string { return p.Resource })
 		if err != nil {
 			return nil, err
 		}
@@ -288,16 +285,14 @@ func (l *Looker) see(ctx context.Context, f driver.Filter) (s *Sight, err error)
 }
 
 // list returns what a call of the store yields, cut at MaxRows.
-func list[T any](
-	ctx context.Context, l *Looker, op string, f driver.Filter, yields func(context.Context, driver.Filter) iter.Seq2[T, error], name func(T) string,
-) (all []T, cut bool, err error) {
+func list[T any](ctx context.Context, l *Looker, op string, entries iter.Seq2[T, error], name func(T) string) (all []T, cut bool, err error) {
 	began := time.Now()
 	defer func() {
 		if l.opts.StoreCall != nil && l.life.Err() == nil {
 			l.opts.StoreCall(ctx, op, time.Since(began), err)
 		}
 	}()
-	for entry, err := range yields(ctx, f) {
+	for entry, err := range entries {
 		switch {
 		case err != nil:
 			return nil, false, err

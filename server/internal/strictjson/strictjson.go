@@ -166,19 +166,14 @@ func set(v reflect.Value, text []byte) error {
 	if text[0] == '-' || '0' <= text[0] && text[0] <= '9' {
 		text = integer(text)
 	}
-	switch to := v.Addr().Interface().(type) {
-	case json.Unmarshaler:
-		return json.Unmarshal(text, to)
-	case encoding.TextUnmarshaler:
-		if plain {
-			return to.UnmarshalText(inner)
-		}
-	}
+	to, reads := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
 	switch {
+	case plain && reads:
+		return to.UnmarshalText(inner)
 	case plain && v.Kind() == reflect.String:
 		v.SetString(string(inner))
 		return nil
-	case v.CanInt():
+	case v.CanInt() && !reads:
 		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && !v.OverflowInt(n) {
 			v.SetInt(n)
 			return nil
