@@ -147,6 +147,12 @@ func (a *acquisition) once(by time.Time) (driver.Grant, error) {
 	s, q := a.x.s, a.q
 	ctx, cancel := context.WithDeadline(a.x.r.Context(), by)
 	defer cancel()
+	select {
+	case s.attempts <- struct{}{}:
+		defer func() { <-s.attempts }()
+	case <-ctx.Done():
+		return driver.Grant{}, errNotSent
+	}
 	if !s.identity.ready() {
 		return driver.Grant{}, errNotReady
 	}

@@ -331,10 +331,10 @@ func TestManyRenewalsForNothingAtOnce(t *testing.T) {
 			go func() { kinds <- s.as("bob", wire.RenewPath, wire.RenewRequest{Holds: invented(1000)}).kind() }()
 		}
 		time.Sleep(2 * time.Second) // of the bubble: whoever is refused was told so
-		if n := under.Load(); n == 0 || n > 5 {
+		if n := under.Load(); n != 2 {
 			t.Errorf("%d batches are at the store", n)
 		}
-		if n := len(kinds); n < 15 {
+		if n := len(kinds); n != 18 {
 			t.Errorf("%d batches are refused", n)
 		}
 		for range len(kinds) {
@@ -352,6 +352,41 @@ func TestManyRenewalsForNothingAtOnce(t *testing.T) {
 		close(answered)
 		synctest.Wait()
 		for range len(kinds) {
+			if kind := <-kinds; kind != "" {
+				t.Errorf("once the store answers: %q", kind)
+			}
+		}
+	})
+}
+
+// However many acquires there are, few are at the store, which has renewals to serve.
+func TestAttemptsAtTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under atomic.Int64
+		answered := make(chan struct{})
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op != drivertest.Acquire {
+				return drivertest.Fault{}
+			}
+			under.Add(1)
+			return drivertest.Fault{HoldRequest: answered}
+		})
+		s := newSite(t, store, nil)
+		kinds := make(chan wire.Kind, 100)
+		for i := range cap(kinds) {
+			go func() {
+				kinds <- s.post(wire.AcquirePath, wire.AcquireRequest{Resource: fmt.Sprint(i), HoldID: driver.NewHoldID(), TTLMs: 60_000}).kind()
+			}()
+		}
+		synctest.Wait()
+		if n := under.Load(); n != 64 {
+			t.Errorf("%d acquires are at the store", n)
+		}
+		if a := s.post(wire.RenewPath, wire.RenewRequest{Holds: invented(1)}); a.status != http.StatusOK {
+			t.Errorf("a renewal: %d", a.status)
+		}
+		close(answered)
+		for range cap(kinds) {
 			if kind := <-kinds; kind != "" {
 				t.Errorf("once the store answers: %q", kind)
 			}

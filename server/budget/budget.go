@@ -79,7 +79,7 @@ var defaults = Options{
 	},
 	Shares: map[Stock]Share{
 		Bodies: {32 << 20, 128 << 20}, Acquires: {10_000, 20_000}, Watches: {10_000, 20_000}, Streams: {50, 500}, Lists: {4, 16}, Holds: {1 << 16, 1 << 18},
-		Unseen: {5_000, 20_000},
+		Unseen: {2_000, 4_000},
 	},
 }
 
