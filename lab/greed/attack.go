@@ -62,8 +62,8 @@ var all = map[string]greedy{
 
 func attacks() []string { return slices.Sorted(maps.Keys(all)) }
 
-// attack attacks until its input ends, and prints how often it has tried.
-func attack(name string, args []string) {
+// beGreedy attacks until its input ends, and prints how often it has tried.
+func beGreedy(name string, args []string) {
 	way, addr, socket, token := args[0], args[1], args[2], args[3]
 	switch way {
 	case "open":

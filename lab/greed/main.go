@@ -65,7 +65,7 @@ func main() {
 	way := flag.String("way", "", "the only way to the server: "+strings.Join(ways, ", "))
 	flag.Parse()
 	if *mode != "" {
-		attack(*mode, flag.Args())
+		beGreedy(*mode, flag.Args())
 	}
 	err := measure(*lasts, choice(*way, ways), choice(*only, attacks()))
 	if err != nil {
