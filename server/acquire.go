@@ -147,12 +147,10 @@ func (a *acquisition) once(by time.Time) (driver.Grant, error) {
 	s, q := a.x.s, a.q
 	ctx, cancel := context.WithDeadline(a.x.r.Context(), by)
 	defer cancel()
-	select {
-	case s.attempts <- struct{}{}:
-		defer func() { <-s.attempts }()
-	case <-ctx.Done():
+	if !s.attempts.enter(ctx, a.x.account) {
 		return driver.Grant{}, errNotSent
 	}
+	defer s.attempts.leave()
 	if !s.identity.ready() {
 		return driver.Grant{}, errNotReady
 	}

@@ -104,7 +104,7 @@ type Server struct {
 	failures failures
 
 	holdRows, waiterRows rowCount
-	attempts             chan struct{} // to acquire, that are at the store
+	attempts             *turns // of attempts to acquire
 
 	draining atomic.Bool
 	waits    context.Context // until EndWaits
@@ -124,7 +124,7 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, store: store, identity: newIdentity(),
-		attempts: make(chan struct{}, mostAttempts), live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{log: o.Logger, all: map[string]*failure{}},
+		attempts: newTurns(), live: liveHolds{all: map[driver.HoldID]liveHold{}}, failures: failures{log: o.Logger, all: map[string]*failure{}},
 	}
 	o.Health.Preparing(nil)
 	s.waits, s.endWaits = context.WithCancel(context.Background())
@@ -142,10 +142,6 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	s.scope.Go(s.identify)
 	return s, nil
 }
-
-// mostAttempts is how many attempts to acquire are at the store at a time. A store sends some
-// requests at a time, and others wait in turn: renewals would wait for all acquires before them.
-const mostAttempts = 64
 
 // mostAway is for how many waiters a line keeps a turn while they are not there.
 const mostAway = 40_000
