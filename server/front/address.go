@@ -39,7 +39,12 @@ func remote(r *http.Request) string {
 	if p, ok := peerOf(r); ok {
 		return p.String()
 	}
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	return addressOf(r.RemoteAddr)
+}
+
+// addressOf returns the IP address of an address with a port.
+func addressOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return "unknown"
 	}

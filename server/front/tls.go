@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/internal/follow"
 )
 
@@ -32,6 +35,9 @@ type TLS struct {
 	files    TLSFiles
 	followed *follow.Files
 
+	// handshakes is what an address may begin of them.
+	handshakes *budget.Budget
+
 	mu    sync.Mutex
 	inUse *tls.Config
 	// known are the open connections whose client has shown a certificate.
@@ -41,7 +47,11 @@ type TLS struct {
 // OpenTLS reads the files. The caller closes the TLS, after the server.
 func OpenTLS(files TLSFiles) (*TLS, error) {
 	files.Log = cmp.Or(files.Log, slog.New(slog.DiscardHandler))
-	t := &TLS{files: files, known: map[*tlsConn][]*x509.Certificate{}}
+	rate := handshakesPerProcessor * float64(runtime.GOMAXPROCS(0))
+	t := &TLS{
+		files: files, known: map[*tlsConn][]*x509.Certificate{},
+		handshakes: budget.New(&budget.Options{Rates: map[budget.Flow]budget.Rate{budget.Requests: {PerSecond: rate, Most: rate}}}),
+	}
 	text, err := t.read()
 	if err != nil {
 		return nil, err
@@ -89,7 +99,17 @@ func (c *tlsConn) Close() error {
 	return c.Conn.Close()
 }
 
+// handshakesPerProcessor is how many handshakes an address may begin in a second, for each
+// processor. That is a tenth of what it can do, and lets thousands of clients behind one address
+// come back in some seconds.
+const handshakesPerProcessor = 250
+
+var errHandshakes = errors.New("tls: the address begins too many handshakes")
+
 func (t *TLS) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if _, ok := t.handshakes.Of(Sender(nil, addressOf(hello.Conn.RemoteAddr().String())), false).Spend(budget.Requests, 1); !ok {
+		return nil, errHandshakes
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.files.ClientCA == "" {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/budget"
 	"github.com/holdfast-go/holdfast/server/internal/follow"
 )
 
@@ -424,5 +425,37 @@ func TestTLSRefused(t *testing.T) {
 		} else if strings.Contains(err.Error(), "PRIVATE KEY") {
 			t.Errorf("the error has the key: %v", err)
 		}
+	}
+}
+
+// An address that begins handshakes all the time is refused, and its open connections stay.
+func TestHandshakesAreLimited(t *testing.T) {
+	ca := newAuthority(t)
+	secure, err := OpenTLS(tlsFiles(t, ca, nil))
+	check(t, err)
+	t.Cleanup(secure.Close)
+	secure.handshakes = budget.New(&budget.Options{Rates: map[budget.Flow]budget.Rate{budget.Requests: {PerSecond: .001, Most: 3}}})
+	l := listen(t)
+	serve(t, secure.Listener(l), newFront(t, whoami, nil))
+	addr := l.Addr().String()
+	kept := client(t, withTLS(t, ca, nil, nil))
+	begin := func() error {
+		d := tls.Dialer{Config: &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12}}
+		c, err := d.DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err
+	}
+	if got := send(t, kept, "GET", "https://"+addr+"/", ""); got.status != http.StatusOK {
+		t.Fatalf("%+v", got)
+	}
+	for n := 2; n <= 4; n++ {
+		if err := begin(); (err == nil) != (n <= 3) {
+			t.Errorf("handshake %d: %v", n, err)
+		}
+	}
+	if got := send(t, kept, "GET", "https://"+addr+"/", ""); got.status != http.StatusOK {
+		t.Errorf("%+v", got)
 	}
 }
