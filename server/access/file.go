@@ -165,12 +165,12 @@ func (f *File) Identify(r *http.Request) (Caller, error) {
 		return nil, err
 	}
 	if token != "" {
-		shown := m
-		by = credential{token: hashToken(token)}
-		if m = p.byToken(by.token); m == nil {
-			return nil, fmt.Errorf("%w: the token is not known", ErrAnonymous)
+		certified := m
+		by = credential{}
+		if m, by.token, err = p.shown(token); err != nil {
+			return nil, err
 		}
-		if shown != nil && shown != m {
+		if certified != nil && certified != m {
 			return nil, fmt.Errorf("%w: the token and the client certificate are those of different callers", ErrAnonymous)
 		}
 	}

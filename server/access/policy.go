@@ -202,6 +202,16 @@ func (p *policy) byToken(sum [sha256.Size]byte) *member {
 	return p.tokens[found].member
 }
 
+// shown returns the caller that has the token, and the hash of that. The error wraps ErrAnonymous.
+func (p *policy) shown(token string) (*member, [sha256.Size]byte, error) {
+	sum := hashToken(token)
+	m := p.byToken(sum)
+	if m == nil {
+		return nil, sum, fmt.Errorf("%w: the token is not known", ErrAnonymous)
+	}
+	return m, sum, nil
+}
+
 // succeed takes over the callers of the policy before that are the same, and returns the
 // others of that one.
 func (p *policy) succeed(before *policy) (changed []*member) {

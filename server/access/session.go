@@ -13,8 +13,8 @@ import (
 )
 
 // A browser shows a cookie instead of its user's token, so that the token is nowhere in it.
-// The cookie has the name of the caller, when it ends and a part of the hash of the token by
-// which the caller signed in, under a MAC whose key is in the auth file: every server with
+// The cookie has when it ends, a part of the hash of the token by which the caller signed in and
+// the name of the caller, after a MAC whose key is in the auth file: every server with
 // that file takes it, and nothing is kept of it. The caller is looked up again at each
 // request, and is unknown once the file no longer has that token.
 
@@ -41,16 +41,15 @@ type Session interface {
 // error wraps ErrAnonymous if nobody has the token.
 func (f *File) SignIn(token string) (c *http.Cookie, name string, err error) {
 	if err := checkToken(token); err != nil {
-		return nil, "", fmt.Errorf("%w: %w", ErrAnonymous, err)
+		return nil, "", err
 	}
 	p := f.policy.Load()
-	sum := hashToken(token)
-	m := p.byToken(sum)
-	if m == nil {
-		return nil, "", fmt.Errorf("%w: the token is not known", ErrAnonymous)
+	m, sum, err := p.shown(token)
+	if err != nil {
+		return nil, "", err
 	}
-	said := fmt.Sprintf("%s.%d.%x", m.entry.Name, time.Now().Add(sessionTime).Unix(), sum[:tokenTag])
-	c = cookie(said + "." + base64.RawURLEncoding.EncodeToString(f.mac(p, said)))
+	said := fmt.Sprintf("%d.%s.%s", time.Now().Add(sessionTime).Unix(), tagOf(sum), m.entry.Name)
+	c = cookie(f.mac(p, said) + "." + said)
 	c.MaxAge = int(sessionTime / time.Second)
 	return c, m.entry.Name, nil
 }
@@ -66,15 +65,18 @@ func cookie(value string) *http.Cookie {
 	return &http.Cookie{Name: sessionCookie, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
+// tagOf is the part of the hash of a token that is in the cookie.
+func tagOf(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:tokenTag]) }
+
 // mac returns the MAC of what a cookie says.
-func (f *File) mac(p *policy, said string) []byte {
+func (f *File) mac(p *policy, said string) string {
 	key := p.sessionKey
 	if key == nil {
 		key = f.ownKey[:]
 	}
 	h := hmac.New(sha256.New, key)
 	_, _ = h.Write([]byte("holdfast session\x00" + said)) // never fails
-	return h.Sum(nil)
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
 // IdentifyBrowser is Identify, and also knows the cookie of SignIn. It is for pages that
@@ -87,26 +89,18 @@ func (f *File) IdentifyBrowser(r *http.Request) (Caller, error) {
 		return known, failed // a certificate counts also beside a cookie that has ended
 	}
 	p := f.policy.Load()
-	end := strings.LastIndexByte(c.Value, '.')
-	if end < 0 {
+	mac, said, _ := strings.Cut(c.Value, ".")
+	if !hmac.Equal([]byte(mac), []byte(f.mac(p, said))) {
 		return nil, fmt.Errorf("%w: the cookie is none of this server", ErrAnonymous)
 	}
-	said := c.Value[:end]
-	mac, err := base64.RawURLEncoding.Strict().DecodeString(c.Value[end+1:])
-	if err != nil || !hmac.Equal(mac, f.mac(p, said)) {
-		return nil, fmt.Errorf("%w: the cookie is none of this server", ErrAnonymous)
-	}
-	// From here on it is what SignIn has written. A caller's name may have dots.
-	parts := strings.Split(said, ".")
-	name := strings.Join(parts[:len(parts)-2], ".")
-	until, _ := strconv.ParseInt(parts[len(parts)-2], 10, 64)
-	tag, _ := hex.DecodeString(parts[len(parts)-1])
+	parts := strings.SplitN(said, ".", 3) // as SignIn has written it
+	until, _ := strconv.ParseInt(parts[0], 10, 64)
 	if time.Now().Unix() >= until {
 		return nil, fmt.Errorf("%w: the cookie has ended", ErrAnonymous)
 	}
 	for _, t := range p.tokens {
-		if t.entry.Name == name && string(t.sum[:tokenTag]) == string(tag) {
-			return &caller{file: f, name: name, by: credential{token: t.sum}, until: time.Unix(until, 0)}, nil
+		if t.entry.Name == parts[2] && tagOf(t.sum) == parts[1] {
+			return &caller{file: f, name: parts[2], by: credential{token: t.sum}, until: time.Unix(until, 0)}, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: the token by which the caller signed in is gone", ErrAnonymous)

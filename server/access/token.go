@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"net/http"
@@ -61,7 +60,7 @@ func encodeToken(secret [tokenBytes]byte) string {
 // hashToken returns the hash of the token as it is written, so that sha256sum finds it too.
 func hashToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
 
-var errToken = errors.New("it is no token that `holdfast token` has made, or one that is cut off or misspelt")
+var errToken = fmt.Errorf("%w: it is no token that `holdfast token` has made, or one that is cut off or misspelt", ErrAnonymous)
 
 // checkToken finds tokens that are incomplete or misspelt, which the answer may say.
 func checkToken(token string) error {
@@ -91,7 +90,7 @@ func bearer(h http.Header) (string, error) {
 		return "", fmt.Errorf("%w: the header Authorization is not of the form \"Bearer TOKEN\"", ErrAnonymous)
 	}
 	if err := checkToken(token); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrAnonymous, err)
+		return "", err
 	}
 	return token, nil
 }
