@@ -45,11 +45,8 @@ func isLocal(r *http.Request, name, port string) bool {
 		if name == "localhost" {
 			return own.IsLoopback()
 		}
-		if ip, bracketed := strings.CutPrefix(name, "["); bracketed {
-			name = strings.TrimSuffix(ip, "]")
-		}
-		ip, err := netip.ParseAddr(name)
-		return err == nil && (ip == own.WithZone("") || own.IsLoopback() && (name == "127.0.0.1" || name == "::1"))
+		ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
+		return err == nil && (ip == own.WithZone("") || own.IsLoopback() && (ip.String() == "127.0.0.1" || ip.String() == "::1"))
 	}
 	return false
 }
