@@ -238,10 +238,11 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 }
 
 // Failed counts a caller that is not known against its address, as a request with a wrong
-// token is counted. It reports whether the address may go on, and if not, how long until then.
+// token is counted. It reports whether the address may go on.
 // It is for handlers that take tokens in another way than a request's header.
-func (f *Front) Failed(r *http.Request) (wait time.Duration, ok bool) {
-	return f.failed.Of(networkOf(AddressOf(r)), false).Spend(budget.Requests, 1)
+func (f *Front) Failed(r *http.Request) bool {
+	_, ok := f.failed.Of(networkOf(AddressOf(r)), false).Spend(budget.Requests, 1)
+	return ok
 }
 
 // inbound is what is known of a request.

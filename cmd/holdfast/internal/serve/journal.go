@@ -12,34 +12,32 @@ import (
 // allowed is the outcome of an event that is told before it is done.
 const allowed = "allowed"
 
-// keep returns what writes the events of the server. What is told before it is done, as a
-// forced release, is on the disk before keep returns. Without a file, that is said on stderr.
-func keep(log *audit.Log) func(server.Event) error {
-	return func(e server.Event) error {
-		if log == nil {
-			switch {
-			case e.Outcome != allowed:
-			case e.Resource == "":
-				output.Say("%s by %s", e.Action, by(e))
-			default:
-				output.Say("%s of %q (ref %s) by %s: %s", e.Action, e.Resource, e.Ref, by(e), e.Reason)
-			}
-			return nil
+// keep writes an event of the server. What is told before it is done, as a forced release, is on
+// the disk before keep returns. Without a file, that is said on stderr.
+func (r *running) keep(e server.Event) error {
+	if r.audit == nil {
+		switch {
+		case e.Outcome != allowed:
+		case e.Resource == "":
+			output.Say("%s by %s", e.Action, by(e))
+		default:
+			output.Say("%s of %q (ref %s) by %s: %s", e.Action, e.Resource, e.Ref, by(e), e.Reason)
 		}
-		entry := audit.Event{
-			Caller: e.Caller, Address: front.AddressOf(e.Request), Action: e.Action, Outcome: e.Outcome,
-			Resource: e.Resource, Ref: e.Ref, Token: e.Token, Reason: e.Reason,
-			Omitted: e.Omitted,
-		}
-		if e.Count > 1 {
-			entry.Items = e.Count
-		}
-		if e.Outcome == allowed {
-			return log.Record(e.Request.Context(), entry)
-		}
-		log.Note(entry)
 		return nil
 	}
+	entry := audit.Event{
+		Caller: e.Caller, Address: front.AddressOf(e.Request), Action: e.Action, Outcome: e.Outcome,
+		Resource: e.Resource, Ref: e.Ref, Token: e.Token, Reason: e.Reason,
+		Omitted: e.Omitted,
+	}
+	if e.Count > 1 {
+		entry.Items = e.Count
+	}
+	if e.Outcome == allowed {
+		return r.audit.Record(e.Request.Context(), entry)
+	}
+	r.audit.Note(entry)
+	return nil
 }
 
 // by names who did something.
@@ -50,12 +48,14 @@ func by(e server.Event) string {
 	return front.AddressOf(e.Request)
 }
 
-// keepRefused returns what notes the requests whose caller is not known.
-func keepRefused(log *audit.Log) func(*http.Request, error) {
-	if log == nil {
-		return nil
-	}
-	return func(r *http.Request, why error) {
-		log.Note(audit.Event{Address: front.AddressOf(r), Action: "login", Outcome: "denied", Reason: why.Error()})
+// refused notes a request whose caller is not known.
+func (r *running) refused(q *http.Request, why error) {
+	r.noteLogin(q, audit.Event{Outcome: "denied", Reason: why.Error()})
+}
+
+func (r *running) noteLogin(q *http.Request, e audit.Event) {
+	if r.audit != nil {
+		e.Action, e.Address = "login", front.AddressOf(q)
+		r.audit.Note(e)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/audit"
 	"github.com/holdfast-go/holdfast/server/dashboard"
@@ -39,17 +38,14 @@ func (r *running) isForPages(q *http.Request) bool {
 // openPages makes the dashboard.
 func (r *running) openPages() (err error) {
 	opts := &dashboard.Options{
-		Identify: front.CallerOf, Looker: r.looker, Health: r.health, History: r.history, Budget: r.budget, Audit: keep(r.audit),
+		Identify: front.CallerOf, Looker: r.looker, Health: r.health, History: r.history, Budget: r.budget, Audit: r.keep,
 		Name: r.Store.Name(), Version: r.Version, Logger: r.log,
 	}
 	if r.audit != nil {
 		opts.AuditErr = r.audit.Err
 	}
 	if r.auth != nil {
-		opts.Login = &login{auth: r.auth, audit: r.audit, tried: func(q *http.Request) bool {
-			_, ok := r.front.Failed(q)
-			return ok
-		}}
+		opts.Login = r
 	}
 	r.pages, err = dashboard.New(r.store, opts)
 	return err
@@ -68,33 +64,20 @@ func (r *running) browsers(identify access.Identify) access.Identify {
 	}
 }
 
-// login signs callers of the auth file in.
-type login struct {
-	auth  *access.File
-	audit *audit.Log // or nil
-	tried func(*http.Request) bool
-}
-
 // SignIn implements dashboard.Login. Only tokens that are wrong count against an address.
-func (l *login) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
-	cookie, caller, err := l.auth.SignIn(token)
+func (r *running) SignIn(w http.ResponseWriter, q *http.Request, token string) error {
+	cookie, caller, err := r.auth.SignIn(token)
 	if err != nil {
-		if !l.tried(r) {
+		if !r.front.Failed(q) {
 			return dashboard.ErrTooOften
 		}
-		l.note(r, server.Event{Outcome: "denied", Reason: err.Error()})
+		r.noteLogin(q, audit.Event{Outcome: "denied", Reason: err.Error()})
 		return err
 	}
-	l.note(r, server.Event{Outcome: "granted", Caller: caller})
+	r.noteLogin(q, audit.Event{Outcome: "granted", Caller: caller})
 	http.SetCookie(w, cookie)
 	return nil
 }
 
-func (l *login) note(r *http.Request, e server.Event) {
-	if l.audit != nil {
-		l.audit.Note(audit.Event{Caller: e.Caller, Address: front.AddressOf(r), Action: "login", Outcome: e.Outcome, Reason: e.Reason})
-	}
-}
-
 // SignOut implements dashboard.Login.
-func (l *login) SignOut(w http.ResponseWriter) { http.SetCookie(w, access.SignOut()) }
+func (r *running) SignOut(w http.ResponseWriter) { http.SetCookie(w, access.SignOut()) }

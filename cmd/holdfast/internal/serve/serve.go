@@ -93,7 +93,7 @@ func (r *running) start(ctx context.Context) error {
 		return err
 	}
 	opts := &front.Options{
-		Identify: r.browsers(r.identify()), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit),
+		Identify: r.browsers(r.identify()), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: r.refused,
 		Budget: r.budget, Answered: r.meters.Refused, Log: r.log,
 	}
 	if r.auth != nil {
@@ -134,7 +134,7 @@ func (r *running) open(ctx context.Context) (err error) {
 	}
 	r.look()
 	r.server, err = server.New(r.store, &server.Options{
-		Identify: front.CallerOf, MaxWait: r.MaxWait, Budget: r.budget, Audit: keep(r.audit), History: r.history, Logger: r.log,
+		Identify: front.CallerOf, MaxWait: r.MaxWait, Budget: r.budget, Audit: r.keep, History: r.history, Logger: r.log,
 		Observer: r.meters.Observer(), Health: r.health, LongestTTL: r.longestTTL(),
 	})
 	if err != nil {
