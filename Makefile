@@ -16,7 +16,7 @@ GORELEASER := .cache/goreleaser-$(GORELEASER_VERSION)/goreleaser
 SBOM := .cache/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
 
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod')))
-# The benchmarks have no tests and are not tidied.
+# The benchmarks are not tidied, and bench-small runs their tests.
 TESTED := $(filter-out lab/bench,$(MODULES))
 # The modules left out have only tests for Linux, and libraries that take minutes to compile.
 PORTABLE := $(filter-out lab/observe lab/adapters lab/browser,$(MODULES))
@@ -171,7 +171,8 @@ bench-dashboard: ## measure the cost of watching the dashboard: about 14 minutes
 	cd lab/bench && status=0; go run . -dashboard -keep ../../docs/dev/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
 
 # Measurements that never run stop working when the measured code changes.
-bench-small: ## run each measurement in one short round, without a verdict
+bench-small: ## run the tests of the benchmarks, and each measurement in one short round without a verdict
+	@go -C lab/bench test .
 	@go -C lab/bench build -o ../../.cache/bench .
 	@cd lab/bench; for which in '' -serve -dashboard; do ../../.cache/bench -small $$which || exit 1; done
 

@@ -61,6 +61,7 @@ var measures = []measure{
 // long as all of measures.
 var serveMeasures = []measure{
 	{"serve-pair", measureServePair},
+	{"serve-bare", measureServeBare},
 	{"serve-etcd", measureServeEtcd},
 	{"serve-hand-over", measureServeHandOver},
 	{"serve-rates", measureServeRates},
@@ -83,10 +84,11 @@ func scaled[T int | time.Duration](n T) T {
 
 // workers are the functions of worker processes, which this program starts itself.
 var workers = map[string]func(ctx context.Context, p *peer){
-	"pair":   workPair,
-	"waiter": workWaiter,
-	"holder": workHolder,
-	"idle":   workIdle,
+	"pair":        workPair,
+	"waiter":      workWaiter,
+	"holder":      workHolder,
+	"idle":        workIdle,
+	"bare-server": workBareServer,
 }
 
 func main() {

@@ -63,6 +63,16 @@ func medianRatio(as, bs []float64) float64 {
 	return median(ratios)
 }
 
+// medianLonger returns how much longer one worker takes for its work at the first rates than at
+// the second ones: the median of the differences of rounds, for the reason of medianRatio.
+func medianLonger(as, bs []float64) time.Duration {
+	longer := make([]time.Duration, len(as))
+	for i := range longer {
+		longer[i] = time.Duration((1/as[i] - 1/bs[i]) * float64(time.Second))
+	}
+	return median(longer)
+}
+
 func workersOf(n int) string {
 	if n == 1 {
 		return "1 worker"

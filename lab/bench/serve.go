@@ -162,8 +162,8 @@ func (s *served) dropped(ctx context.Context) string {
 
 // noteDropped notes in the results if events are missing in the audit logs, which makes
 // requests cheaper.
-func noteDropped(ctx context.Context, results []result, servers *servedTwice) {
-	for _, s := range []*served{servers.plain, servers.secure} {
+func noteDropped(ctx context.Context, results []result, servers ...*served) {
+	for _, s := range servers {
 		n := s.dropped(ctx)
 		for i := range results {
 			if n != "0" {

@@ -57,7 +57,7 @@ func measureServeEtcd(ctx context.Context, dir string) []result {
 			})
 		}
 	}
-	noteDropped(ctx, all, s)
+	noteDropped(ctx, all, s.plain, s.secure)
 	return all
 }
 

@@ -76,7 +76,7 @@ func withServers(ctx context.Context, dir string, do func(*servedStore, *servedT
 			servers := serveTwice(ctx, binary, dir, store.url, c)
 			defer finish(servers.stop)
 			results := do(store, servers)
-			noteDropped(ctx, results, servers)
+			noteDropped(ctx, results, servers.plain, servers.secure)
 			return results
 		}()...)
 	}
