@@ -53,9 +53,22 @@ func (r *running) refused(q *http.Request, why error) {
 	r.noteLogin(q, audit.Event{Outcome: "denied", Reason: why.Error()})
 }
 
+// loginBytes is about how many bytes an entry about a login takes in the audit.
+const loginBytes = 256
+
+// noteLogin notes who has signed in, or could not. Those who could not share what is written of
+// them, whatever their addresses: nobody has so few that they could not fill a disk.
 func (r *running) noteLogin(q *http.Request, e audit.Event) {
-	if r.audit != nil {
-		e.Action, e.Address = "login", front.AddressOf(q)
-		r.audit.Note(e)
+	if r.audit == nil {
+		return
 	}
+	if e.Outcome == "denied" {
+		omitted, ok := r.budget.Of("logins", false).Deny(loginBytes, 1)
+		if !ok {
+			return
+		}
+		e.Omitted = omitted
+	}
+	e.Action, e.Address = "login", front.AddressOf(q)
+	r.audit.Note(e)
 }
