@@ -21,11 +21,6 @@ const (
 	Replaced       // it is another one, or has lost its data: no lock is granted
 )
 
-// String is the level for programs: ok, degraded, ending, starting, failing or replaced.
-func (l Level) String() string {
-	return [...]string{"ok", "degraded", "ending", "starting", "failing", "replaced"}[l]
-}
-
 // State is what is known of the store at a time. Nothing in it is a secret.
 type State struct {
 	Level Level
