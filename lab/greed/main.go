@@ -29,9 +29,9 @@
 // The others try what could be: watches, forced releases that are denied, callers who are not known,
 // handshakes, what everybody may read, and answers that nobody reads.
 //
-// A caller may acquire, wait and release as often as acquires, history and waits do. It then has an
-// equal part of the server for each of its connections, as any other caller would: of these it
-// counts that nothing fails and that memory is bounded. What is granted is always in the audit.
+// A caller may acquire, wait and release as often as acquires, history and waits do. Callers take
+// turns at the store, but each connection has a part of the processors: of these attacks it counts
+// that nothing fails and that memory is bounded. What is granted is always in the audit.
 package main
 
 import (
