@@ -39,10 +39,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5
 )
 
-require (
-	github.com/jackc/puddle/v2 v2.2.3 // indirect
-	maragu.dev/gomponents v1.2.0 // indirect
-)
+require github.com/jackc/puddle/v2 v2.2.3 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
