@@ -205,7 +205,9 @@ func (v *visit) lines() (all []line) {
 	if s == nil {
 		return nil
 	}
-	add(v.state.Level != health.OK, healthLevels[v.state.Level], text(v.state.Says()))
+	before, after := v.state.Parts()
+	add(v.state.Level != health.OK, healthLevels[v.state.Level],
+		group(text(before), only(after != "", up(v.state.At.Sub(v.state.Since))), text(after)))
 	next, rests := down(max(s.Next.Sub(v.began), 0)), s.Pause > shortPause
 	if s.Err != nil {
 		seen := text(" already. Nothing was seen yet.")
@@ -243,7 +245,7 @@ func whyBlind(err error) (string, level) {
 	case errors.Is(err, driver.ErrDamaged):
 		return "The store cannot be looked at: a record in it cannot be understood, as the server's log says.", hurts
 	case health.FailureOf(err) == health.Silent:
-		return "A look at the store takes longer than 30 s: it is slow.", watch
+		return "A look at the store was not answered in time: it is slow, or does not answer at all.", watch
 	}
 	return "The store cannot be looked at: the server's log says why.", hurts
 }

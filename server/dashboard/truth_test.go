@@ -93,7 +93,7 @@ func TestSlowIsNotFailed(t *testing.T) {
 		s.store.err = context.DeadlineExceeded
 		time.Sleep(time.Minute)
 		known.StoreCall(context.Background(), "renew", 0, nil)
-		s.says("/", "A look at the store takes longer than 30 s: it is slow. That is so for 0 s already. Below is what was seen 1 min ago.")
+		s.says("/", "A look at the store was not answered in time: it is slow, or does not answer at all. That is so for 0 s already. Below is what was seen 1 min ago.")
 		s.shows("/", "!The store cannot be looked at", "!No call", "Nobody knows what is held now.")
 	})
 }

@@ -51,7 +51,7 @@ func TestLevels(t *testing.T) {
 		"only lists, and slow":     {[]call{renewed, slowList}, health.Failing, 30 * time.Second, "within 30 s"},
 		"lists fail":               {[]call{renewed, {"list", 0, errBroken}, renewed, {"list", 0, errBroken}, renewed}, health.Degraded, 0, "2 calls of the store got no answer"},
 		"acquires are refused":     {[]call{listed, refused, listed}, health.Failing, 2 * time.Millisecond, "No acquire has been answered for 1 s, although"},
-		"and still are":            {[]call{refused, wait(30 * time.Minute), listed}, health.Failing, 30*time.Minute + 2*time.Millisecond, "tried 30 min ago"},
+		"and still are":            {[]call{refused, wait(30 * time.Minute), listed}, health.Failing, 30*time.Minute + 2*time.Millisecond, "No acquire has been answered for 30 min"},
 		"renewals are":             {[]call{listed, {"renew", 0, errUnusable}, listed}, health.Failing, time.Millisecond, "No renewal has been answered"},
 		"acquires hang":            {[]call{silent, renewed, silent, renewed}, health.Failing, 20*time.Second + 2*time.Millisecond, "No acquire"},
 		"one acquire hangs":        {[]call{silent, renewed}, health.Degraded, 0, "1 call"},

@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -29,8 +30,20 @@ type State struct {
 	says      string
 }
 
+// sinceMark stands in says for the time since Since.
+const sinceMark = "\x00"
+
 // Says says in a few sentences what is so, since when, what that means for locks, and what to do.
-func (s State) Says() string { return s.says }
+func (s State) Says() string {
+	return strings.ReplaceAll(s.says, sinceMark, duration(s.At.Sub(s.Since)))
+}
+
+// Parts returns what Says says before the time since Since, and after it. Without that time,
+// there is no part after it.
+func (s State) Parts() (before, after string) {
+	before, after, _ = strings.Cut(s.says, sinceMark)
+	return before, after
+}
 
 // Now returns what is known now.
 func (l *Log) Now() State {
@@ -45,24 +58,24 @@ func (l *Log) Now() State {
 	op, refused := l.longestRefused(now)
 	switch {
 	case !l.replaced.IsZero():
-		return is(Replaced, l.replaced, "The store is another one, or has lost its data: that was seen %s ago. No lock is granted, because "+
+		return is(Replaced, l.replaced, "The store is another one, or has lost its data: that was seen "+sinceMark+" ago. No lock is granted, because "+
 			"those who hold one of the old store may still work. If the old store comes back, the server goes on by itself. "+
-			"If it is gone, %s; then restart all servers of the store.", ago(l.replaced), l.untilSafe(now))
+			"If it is gone, %s; then restart all servers of the store.", l.untilSafe(now))
 	case l.preparing, l.answered.IsZero() && !silent:
-		says, failed := "The store has not answered yet, for "+ago(l.began), l.failed
+		says, failed := "The store has not answered yet, for "+sinceMark, l.failed
 		if l.preparing {
 			failed = l.unprepared
 		}
 		if failed.why != None {
-			says = "The store could not be prepared for " + ago(l.began) + ": " + failed.reason()
+			says = "The store could not be prepared for " + sinceMark + ": " + failed.reason()
 		}
 		return is(Starting, l.began, "%s. No lock is granted until it is prepared.", says)
 	case silent:
-		return is(Failing, l.silent.since, "No call of the store has been answered for %s: %s. "+
-			"Nothing is granted, renewed or released, and holds end by their TTLs.", ago(l.silent.since), l.silent.reason())
+		return is(Failing, l.silent.since, "No call of the store has been answered for "+sinceMark+": %s. "+
+			"Nothing is granted, renewed or released, and holds end by their TTLs.", l.silent.reason())
 	case op != "":
-		return is(Failing, refused.since, "No %s has been answered for %s, although the store answers other calls: %s. "+
-			"The last one was tried %s ago.", opNames[op], ago(refused.since), refused.reason(), ago(refused.last))
+		return is(Failing, refused.since, "No %s has been answered for "+sinceMark+", although the store answers other calls: %s.",
+			opNames[op], refused.reason())
 	case l.ending:
 		return is(Ending, time.Time{}, "This server is ending: requests should go to another one.")
 	case l.failed.n > 0 && now.Sub(l.failed.last) < recent:
@@ -109,7 +122,7 @@ func (f failures) reason() string {
 	case Silent:
 		return "it was not answered within " + duration(f.given)
 	case Unusable:
-		return "the store cannot be used until somebody mends it, as the server's log says"
+		return "the store cannot be used until somebody fixes it, as the server's log says"
 	}
 	return "the store is not reached, or does not answer as it should, as the server's log says"
 }
