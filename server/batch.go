@@ -192,7 +192,7 @@ func (x *exchange) renewed(item wire.Renewal, q driver.RenewRequest, r driver.Re
 	switch {
 	case errors.Is(r.Err, driver.ErrLost):
 		if s.live.has(x.account, item.Ref) { // it should be there: perhaps nothing is
-			s.identity.suspect(true)
+			s.identity.suspect(false)
 		}
 		s.live.forget(x.account, q.HoldID)
 		if h != nil {

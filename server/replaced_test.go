@@ -34,6 +34,14 @@ func (a *address) put(store driver.Store, err error) {
 	a.store, a.err = store, err
 }
 
+// close keeps the answers of renewals back until the channel is closed.
+func (a *address) close() chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gate = make(chan struct{})
+	return a.gate
+}
+
 func (a *address) at() (driver.Store, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,8 +61,11 @@ func (a *address) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.
 
 func (a *address) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	store, err := a.at()
-	if a.gate != nil {
-		<-a.gate
+	a.mu.Lock()
+	gate := a.gate
+	a.mu.Unlock()
+	if gate != nil {
+		<-gate
 	}
 	if err != nil {
 		return nil, err
@@ -195,14 +206,14 @@ func TestStoreBlinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, at := newAddress(t, server.Options{})
 		time.Sleep(time.Second)
-		at.gate = make(chan struct{})
+		gate := at.close()
 		at.put(nil, errDown)
 		mustBe(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"}), wire.KindUnknown)
 		synctest.Wait()
 		at.put(memlock.New(nil), nil)
 		after := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r"})
 		synctest.Wait()
-		close(at.gate)
+		close(gate)
 		mustBe(t, <-after, wire.KindUnknown)
 	})
 }
@@ -223,8 +234,9 @@ func TestLostRenewalShowsIt(t *testing.T) {
 	})
 }
 
-// Where the hold of the ID alone is not answered, as behind a shard that is down, locks go on.
-// However many calls fail, the server looks at the ID once a second at most.
+// Where the hold of the ID alone is not answered, as behind a shard that is down, nothing is
+// granted after a call has failed: it could be another store. However many calls fail, the server
+// looks at the ID once a second at most, unless a grant waits for it.
 func TestIDIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int64
@@ -242,7 +254,8 @@ func TestIDIsNotAnswered(t *testing.T) {
 			return drivertest.Fault{}
 		})
 		t.Cleanup(func() { _ = store.Close() })
-		s := newSite(t, store, nil)
+		log := health.New()
+		s := newSite(t, store, &server.Options{Health: log})
 		time.Sleep(time.Minute)
 		if n := looks.Swap(0); n < 6 || n > 7 {
 			t.Errorf("%d looks in a minute", n)
@@ -257,8 +270,18 @@ func TestIDIsNotAnswered(t *testing.T) {
 		for name, how := range map[string]drivertest.Fault{"lost": {LoseRequest: true}, "silent": {HoldRequest: make(chan struct{})}} {
 			down.Store(&how)
 			time.Sleep(20 * time.Second)
+			looks.Store(0)
+			mustBe(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: name}), wire.KindUnknown)
+			if n := looks.Load(); n < 2 || n > 600 {
+				t.Errorf("%s: %d looks for one grant", name, n)
+			}
+			if state := log.Now(); state.Level != health.Failing {
+				t.Errorf("%s: %v, %s", name, state.Level, state.Says())
+			}
+			down.Store(new(drivertest.Fault))
+			time.Sleep(6 * time.Second)
 			began := time.Now()
-			s.acquire(wire.AcquireRequest{Resource: name})
+			s.acquire(wire.AcquireRequest{Resource: name + " again"})
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("%s: granted after %v", name, took)
 			}
@@ -319,4 +342,134 @@ func TestRenewalsAreRefused(t *testing.T) {
 			t.Errorf("%+v: %s", state, state.Says())
 		}
 	})
+}
+
+// A store that fails for a moment and comes back empty grants nothing, whenever that is: soon after
+// a look, while a look is under way, or while looks hang.
+func TestStoreBlinksAndIsEmpty(t *testing.T) {
+	down := func(s *site, at *address) {
+		s.t.Helper()
+		at.put(nil, errDown)
+		mustBe(s.t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "x"}), wire.KindUnknown)
+	}
+	acquire := wire.AcquireRequest{Resource: "r", TTLMs: 600_000}
+	for _, after := range []time.Duration{100 * time.Millisecond, 990 * time.Millisecond, 10*time.Second - time.Millisecond, 10*time.Second + 200*time.Millisecond} {
+		t.Run("after "+after.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, at := newAddress(t, server.Options{})
+				s.acquire(acquire)
+				time.Sleep(after)
+				synctest.Wait()
+				down(s, at)
+				at.put(memlock.New(nil), nil)
+				mustBe(t, s.post(wire.AcquirePath, acquire), wire.KindUnknown)
+			})
+		})
+	}
+	t.Run("a waiter", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, at := newAddress(t, server.Options{})
+			s.acquire(acquire)
+			time.Sleep(9 * time.Second)
+			waits := acquire
+			waits.WaitMs = 20_000
+			answered := s.posting(t.Context(), wire.AcquirePath, waits)
+			time.Sleep(1100 * time.Millisecond)
+			down(s, at)
+			time.Sleep(150 * time.Millisecond)
+			at.put(memlock.New(nil), nil)
+			mustBe(t, <-answered, wire.KindUnknown)
+		})
+	})
+	t.Run("a look that began before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, at := newAddress(t, server.Options{})
+			s.acquire(acquire)
+			time.Sleep(9 * time.Second)
+			synctest.Wait()
+			gate := at.close() // the look has asked the old store, and is answered late
+			time.Sleep(1500 * time.Millisecond)
+			synctest.Wait()
+			down(s, at)
+			close(gate)
+			synctest.Wait()
+			at.put(memlock.New(nil), nil)
+			mustBe(t, s.post(wire.AcquirePath, acquire), wire.KindUnknown)
+		})
+	})
+	t.Run("looks that hang", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			at, hang := new(address), false
+			at.put(memlock.New(nil), nil)
+			s := newSite(t, hanging{at, &hang}, nil)
+			s.acquire(acquire)
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			hang = true
+			down(s, at)
+			time.Sleep(7 * time.Second)
+			at.put(memlock.New(nil), nil)
+			mustBe(t, s.post(wire.AcquirePath, acquire), wire.KindUnknown)
+		})
+	})
+}
+
+// A caller whose calls always run into its own time limit neither hides an outage nor slows down
+// the grants of others.
+func TestOneCallerHasNoTime(t *testing.T) {
+	for k := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			at := new(address)
+			at.put(memlock.New(nil), nil)
+			s := newSite(t, hangsOne{at}, nil)
+			s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for ctx.Err() == nil {
+					s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "bad"}, wire.TimeoutHeader, "20")
+					time.Sleep(30 * time.Millisecond)
+				}
+			}()
+			time.Sleep(20*time.Second + time.Duration(k)*173*time.Millisecond)
+			began := time.Now()
+			s.acquire(wire.AcquireRequest{Resource: "other"})
+			if took := time.Since(began); took > 0 {
+				t.Errorf("another caller has waited for %v", took)
+			}
+			at.put(nil, errDown)
+			s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "x"})
+			time.Sleep(150 * time.Millisecond)
+			at.put(memlock.New(nil), nil)
+			mustBe(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000}), wire.KindUnknown)
+			stop()
+			<-done
+		})
+	}
+}
+
+// hanging does not answer renewals while hangs.
+type hanging struct {
+	*address
+	hangs *bool
+}
+
+func (h hanging) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if *h.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.address.Renew(ctx, qs)
+}
+
+// hangsOne never answers an acquire of "bad".
+type hangsOne struct{ *address }
+
+func (f hangsOne) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if q.Resource == "bad" {
+		<-ctx.Done()
+		return driver.Grant{}, ctx.Err()
+	}
+	return f.address.Acquire(ctx, q)
 }

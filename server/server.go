@@ -166,7 +166,7 @@ func (s *Server) sendCleanUp(ctx context.Context, qs []driver.ReleaseRequest) ([
 	defer cancel()
 	sent := time.Now()
 	results, err := s.store.Release(ctx, qs)
-	s.storeCall(s.scope.Life, "release", sent, ofBatch(results, err, releaseErr))
+	s.observe(s.scope.Life, "release", time.Since(sent), ofBatch(results, err, releaseErr))
 	return results, err
 }
 

@@ -19,9 +19,9 @@ import (
 
 const (
 	identifyFirst, identifyLimit = 100 * time.Millisecond, 10 * time.Second
-	// lookEvery is how often the server looks whether the ID is still there, and lookSoon how
-	// often if the store has not answered that.
-	lookEvery, lookSoon = 10 * time.Second, time.Second
+	// lookEvery is how often the server looks whether the ID is still there, lookSoon how often if
+	// a call of the store has failed since, and lookNow how often if a grant waits for that.
+	lookEvery, lookSoon, lookNow = 10 * time.Second, time.Second, 20 * time.Millisecond
 	// idLease is the TTL with which the hold is acquired, before it is renewed to one
 	// without an end.
 	idLease = time.Minute
@@ -32,23 +32,24 @@ const (
 // identity is what the server knows of the ID.
 type identity struct {
 	found chan struct{} // closed once it is known
-
-	doubted chan struct{} // has room for one: look at once
+	poked chan struct{} // has room for one: when to look next may have changed
 
 	mu      sync.Mutex
 	ref     driver.HoldRef
 	changed bool // the store has another one now, or none
 	err     error
-	// doubt: a call of the store has failed since it was last seen to have the ID. It may come
-	// back as another one.
-	doubt    bool
-	answered bool          // the last look
-	looked   time.Time     // when that was
-	next     chan struct{} // closed at the end of the next look
+	// failed counts the calls of the store that failed, and cleared has how many of them there
+	// were when the last look began that was answered: a store that comes back after the others
+	// may be another one.
+	failed, cleared uint64
+	hinted          bool          // there is a reason to look soon
+	asked           int           // grants that wait for a look
+	looked          time.Time     // when the last one was over
+	next            chan struct{} // closed at the end of the next one
 }
 
 func newIdentity() identity {
-	return identity{found: make(chan struct{}), doubted: make(chan struct{}, 1), next: make(chan struct{})}
+	return identity{found: make(chan struct{}), poked: make(chan struct{}, 1), next: make(chan struct{})}
 }
 
 // StoreID returns the ID of the store, which is in each answer, or "" as long as it is not
@@ -66,49 +67,61 @@ func (i *identity) ready() bool {
 	return i.ref.LockID != "" && !i.changed
 }
 
-// suspect makes the server look at the ID soon if a call of the store has failed, and at once
-// if one is answered after a look was not: a store that comes back may be another one. However
-// many calls fail, there is one look a second.
-func (i *identity) suspect(failed bool) {
+// suspect notes that a call of the store has failed: it may come back as another one. The server
+// looks at the ID soon, and each grant waits for that. If it is not sure, as of a hold that is not
+// there, that is so once a second at most: a caller could cause it again and again.
+func (i *identity) suspect(sure bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ref.LockID == "" || i.answered != failed {
-		return
+	if sure || time.Since(i.looked) >= lookSoon {
+		i.failed++
 	}
-	i.doubt = i.doubt || i.rest() <= 0
-	i.lookNow()
+	i.hinted = true
+	i.poke()
 }
 
-// rest returns how long it is until the next look if there is no doubt.
-func (i *identity) rest() time.Duration { return lookSoon - time.Since(i.looked) }
-
-func (i *identity) lookNow() {
+func (i *identity) poke() {
 	select {
-	case i.doubted <- struct{}{}:
+	case i.poked <- struct{}{}:
 	default:
 	}
 }
 
-// settle reports whether a grant may be told. If there is a doubt, a look decides that begins
-// after the grant, but who has the lock waits for a second at most: the hold of the ID may be
-// behind an address that does not answer, where others do.
+// settle reports whether a grant may be told: if a call has failed, not before a look was
+// answered that began later, and shows the ID. It waits for one as long as ctx lasts.
 func (i *identity) settle(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookSoon)
-	defer cancel()
-	for range 2 { // the first look may have begun before
-		i.mu.Lock()
-		doubt, next := i.doubt, i.next
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked++
+	defer func() { i.asked-- }()
+	for failed := i.failed; i.cleared < failed; {
+		next := i.next
+		i.poke()
 		i.mu.Unlock()
-		if !doubt {
-			break
-		}
-		i.lookNow()
 		select {
 		case <-next:
 		case <-ctx.Done():
 		}
+		i.mu.Lock()
+		if ctx.Err() != nil {
+			return false
+		}
 	}
-	return i.ready()
+	return !i.changed
+}
+
+// pause returns how long it is until the next look.
+func (i *identity) pause() time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	every := lookEvery
+	switch {
+	case i.cleared < i.failed && i.asked > 0:
+		every = lookNow
+	case i.cleared < i.failed, i.hinted:
+		every = lookSoon
+	}
+	return time.Until(i.looked.Add(every))
 }
 
 // identify prepares the store, finds out its ID or makes it, and looks at it from time to
@@ -119,7 +132,7 @@ func (s *Server) identify() {
 		ref, err := s.prepare()
 		i.mu.Lock()
 		if i.err = err; err == nil {
-			i.ref, i.answered, i.looked = ref, true, time.Now()
+			i.ref, i.looked = ref, time.Now()
 		}
 		i.mu.Unlock()
 		if err == nil {
@@ -136,28 +149,16 @@ func (s *Server) identify() {
 			return
 		}
 	}
-	for pause := lookEvery; ; {
-		timer := time.NewTimer(pause)
+	for {
+		timer := time.NewTimer(i.pause())
 		select {
 		case <-timer.C:
-		case <-i.doubted:
+			s.lookAtID()
+		case <-i.poked:
 			timer.Stop()
-			i.mu.Lock()
-			rest := i.rest()
-			if i.doubt {
-				rest = 0
-			}
-			i.mu.Unlock()
-			if backoff.Wait(s.scope.Life, rest) != nil {
-				return
-			}
 		case <-s.scope.Life.Done():
 			timer.Stop()
 			return
-		}
-		pause = lookSoon
-		if s.lookAtID() {
-			pause = lookEvery
 		}
 	}
 }
@@ -220,39 +221,38 @@ func idOf(e *driver.HeldError) (driver.HoldRef, error) {
 	return h.Ref(), nil
 }
 
-// lookAtID looks whether the hold that names the store is still there, and reports whether the
-// store has answered. A renewal decides that: it is as sure as the store is, and a hold without
-// an end stays as it is.
-func (s *Server) lookAtID() (answered bool) {
+// lookAtID looks whether the hold that names the store is still there. A renewal decides that: it
+// is as sure as the store is, and a hold without an end stays as it is.
+func (s *Server) lookAtID() {
 	ctx, cancel := context.WithTimeout(s.scope.Life, min(s.opts.StoreTimeout, health.Patience))
 	defer cancel()
 	i := &s.identity
+	i.mu.Lock()
+	failed, ready := i.failed, !i.changed
+	i.hinted = false
+	i.mu.Unlock()
 	began := time.Now()
 	_, err := s.makeEndless(ctx, i.ref)
-	answered = health.FailureOf(err) == health.None
-	switch lost := errors.Is(err, driver.ErrLost); {
-	case lost && i.ready():
+	lost := errors.Is(err, driver.ErrLost)
+	switch {
+	case lost && ready:
 		s.opts.Health.Replaced(s.opts.LongestTTL())
 		s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored or emptied, or the ID was released. "+
-			"No lock is granted until the server is restarted", "store", i.ref.LockID)
-	case err == nil && !i.ready():
+			"No lock is granted until that store is back, or all its servers are started again", "store", i.ref.LockID)
+	case err == nil && !ready:
 		s.opts.Health.Prepared()
 		s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)
 	}
+	took := time.Since(began)
+	s.opts.Health.StoreCall(s.scope.Life, "id", took, err) // it says nothing of the renewals of others
+	s.observe(s.scope.Life, "renew", took, err)
 	i.mu.Lock()
-	if err == nil || errors.Is(err, driver.ErrLost) {
-		i.changed = err != nil
-	}
-	i.answered, i.looked, i.doubt = answered, time.Now(), !answered
-	select {
-	case <-i.doubted: // whoever waits for a look that begins later says so again
-	default:
+	defer i.mu.Unlock()
+	if i.looked = time.Now(); err == nil || lost {
+		i.changed, i.cleared = lost, failed
 	}
 	close(i.next)
 	i.next = make(chan struct{})
-	i.mu.Unlock()
-	s.storeCall(s.scope.Life, "renew", began, err)
-	return answered
 }
 
 // errNotReady: the store is another one, or may be. Callers are told what notReady says.
@@ -261,7 +261,7 @@ var errNotReady = errors.New("no lock is granted")
 // notReady returns why no lock is granted, for everybody: nothing of it is a secret.
 func (s *Server) notReady() string {
 	state := s.opts.Health.Now()
-	if state.Level != health.Starting && state.Level != health.Replaced { // it has just changed
+	if state.Level < health.Starting { // it has just changed
 		return "the server is not ready"
 	}
 	return state.Says()

@@ -67,11 +67,19 @@ func (f failures) sure() bool { return f.n >= again || f.n > 0 && f.why == Unusa
 // New returns a Log that knows nothing.
 func New() *Log { return &Log{began: time.Now(), refused: map[string]failures{}} }
 
-// StoreCall notes a call that has returned, as server.Observer is told of it. Calls whose caller
-// hung up, or had too little time, are left out: they say nothing of the store.
-func (l *Log) StoreCall(ctx context.Context, name string, took time.Duration, err error) {
+// Telling returns what a call of the store that has returned says of it. It reports false if that
+// is nothing: the caller hung up, or had too little time.
+func Telling(ctx context.Context, took time.Duration, err error) (Failure, bool) {
 	why := FailureOf(err)
-	if errors.Is(ctx.Err(), context.Canceled) && why != None || errors.Is(err, context.Canceled) || why == Silent && took < Patience-slack {
+	hungUp := errors.Is(ctx.Err(), context.Canceled) && why != None || errors.Is(err, context.Canceled)
+	return why, !hungUp && (why != Silent || took >= Patience-slack)
+}
+
+// StoreCall notes a call that has returned, as server.Observer is told of it. Calls that say
+// nothing of the store are left out.
+func (l *Log) StoreCall(ctx context.Context, name string, took time.Duration, err error) {
+	why, ok := Telling(ctx, took, err)
+	if !ok {
 		return
 	}
 	now := time.Now()
@@ -100,7 +108,7 @@ func (l *Log) StoreCall(ctx context.Context, name string, took time.Duration, er
 const slack = 500 * time.Millisecond
 
 // opNames are the operations that locks need.
-var opNames = map[string]string{"acquire": "acquire", "renew": "renewal", "release": "release", "init": "preparation"}
+var opNames = map[string]string{"acquire": "acquire", "renew": "renewal", "release": "release", "init": "preparation", "id": "look at its ID"}
 
 // Failure is why a call was not answered.
 type Failure int
