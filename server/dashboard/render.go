@@ -86,7 +86,7 @@ func (d *Dashboard) page(v *visit, serve func(*visit)) {
 		first = true
 		d.make(v, m, s, serve)
 	})
-	if m.code == 0 && !first {
+	if m.code != http.StatusOK && !first { // that who made it is gone, or may not, is not so of this visit
 		m = &made{header: http.Header{}} // for this visit alone
 		d.make(v, m, s, serve)
 	} else if !first {
