@@ -177,6 +177,32 @@ func TestTooManyLists(t *testing.T) {
 	}
 }
 
+// A release by force walks through the holds of its resource, and is charged like a list of them.
+func TestForcesAreCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		people := newPeople()
+		people["fred"] = newPerson("fred", map[access.Verb][]string{access.Force: {"m"}})
+		s := newSite(t, nil, &server.Options{Identify: people.identify})
+		for range 5000 {
+			hold := driver.AcquireRequest{Resource: "m", LockID: driver.NewHoldID().String(), HoldID: driver.NewHoldID(), Mode: driver.Shared, TTL: time.Hour}
+			if _, err := s.store.Acquire(t.Context(), hold); err != nil {
+				t.Fatal(err)
+			}
+		}
+		force := wire.ForceRequest{Ref: wire.Ref{Resource: "m", HoldID: driver.NewHoldID(), Token: 1}, Reason: "to try"}
+		for served := 0; ; served++ {
+			a := s.as("fred", wire.ForceReleasePath, force)
+			if a.status != http.StatusOK || served > 60 {
+				mustBe(t, a, wire.KindBusy)
+				break
+			}
+		}
+		if a := s.as("oscar", wire.ForceReleasePath, force); a.status != http.StatusOK {
+			t.Errorf("of an operator: %d %s", a.status, a.body)
+		}
+	})
+}
+
 // Lists cost what they walk through and write, not how often they are asked for.
 func TestListsAreCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

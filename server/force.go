@@ -25,7 +25,8 @@ type Forcer struct {
 	Audit   func(Event) error
 	History *history.Log
 
-	storeCall func(ctx context.Context, op string, began time.Time, err error)
+	// StoreCall is told of each call of the store, if it is not nil, as Observer.StoreCall is.
+	StoreCall func(ctx context.Context, op string, took time.Duration, err error)
 }
 
 // Force names a hold that is to end, and says why. Its ref and its token name one hold: an old
@@ -45,6 +46,7 @@ var (
 	ErrDenied       = wire.ErrDenied
 	ErrForceUnknown = errors.New("the hold may be released, now or later")
 	ErrNoAudit      = errors.New("the server cannot write its audit, and does nothing by force without it")
+	ErrBusy         = errors.New("the caller has looked at too much: wait a moment")
 )
 
 // Release ends the hold, if the caller of the request may force its resource. Before, it tells
@@ -76,9 +78,7 @@ func (f *Forcer) Release(ctx context.Context, r *http.Request, c access.Caller, 
 		_ = tell("denied")
 		return nothing, fmt.Errorf("%w: no right to force a release of %q", ErrDenied, q.Resource)
 	}
-	h, err := f.find(ctx, driver.Filter{Resource: q.Resource}, func(h driver.Status) bool {
-		return h.Token == q.Token && wire.RefOf(h.HoldID) == q.Ref
-	})
+	h, err := f.lookFor(ctx, account, q)
 	switch {
 	case err != nil:
 		return nothing, err
@@ -125,6 +125,25 @@ func (q *Force) validate() error {
 	return driver.Details{Comment: q.Reason}.Validate()
 }
 
+// lookFor returns the hold that is named, or none. It is charged as the list of its resource that
+// it is.
+func (f *Forcer) lookFor(ctx context.Context, account budget.Account, q Force) (driver.Status, error) {
+	claim, ok := account.Open(budget.Lists, 1)
+	defer claim.Close()
+	if ok {
+		_, ok = account.Spend(budget.Reads, rowOfWork)
+	}
+	if !ok {
+		return driver.Status{}, ErrBusy
+	}
+	rows := 0
+	defer func() { account.Correct(budget.Reads, float64(rows*rowOfWork)) }()
+	return f.find(ctx, driver.Filter{Resource: q.Resource}, func(h driver.Status) bool {
+		rows++
+		return h.Token == q.Token && wire.RefOf(h.HoldID) == q.Ref
+	})
+}
+
 // find returns the first hold that is meant, or none: its lock ID is empty then.
 func (f *Forcer) find(ctx context.Context, among driver.Filter, is func(driver.Status) bool) (_ driver.Status, err error) {
 	began := time.Now()
@@ -141,13 +160,13 @@ func (f *Forcer) find(ctx context.Context, among driver.Filter, is func(driver.S
 }
 
 func (f *Forcer) noteCall(ctx context.Context, op string, began time.Time, err error) {
-	if f.storeCall != nil {
-		f.storeCall(ctx, op, began, err)
+	if f.StoreCall != nil {
+		f.StoreCall(ctx, op, time.Since(began), err)
 	}
 }
 
 // forcer returns what ends holds by force, and finds them.
-func (s *Server) forcer() *Forcer { return &Forcer{s.store, s.opts.Audit, s.opts.History, s.storeCall} }
+func (s *Server) forcer() *Forcer { return &Forcer{s.store, s.opts.Audit, s.opts.History, s.called} }
 
 // forceRelease serves POST /v1/force-release.
 func (s *Server) forceRelease(x *exchange) {
@@ -169,6 +188,8 @@ func (s *Server) forceRelease(x *exchange) {
 	defer cancel()
 	r, err := s.forcer().Release(ctx, x.r, x.caller, x.account, q)
 	switch {
+	case errors.Is(err, ErrBusy):
+		x.busy(err.Error())
 	case errors.Is(err, ErrNoAudit):
 		x.refuseUnaudited(err)
 	case err != nil:

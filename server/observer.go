@@ -52,12 +52,15 @@ func (o *Observer) stream(kind Stream, change int) {
 
 // storeCall tells what came of a call of the store.
 func (s *Server) storeCall(ctx context.Context, op string, began time.Time, err error) {
-	took := time.Since(began)
+	s.called(ctx, op, time.Since(began), err)
+}
+
+func (s *Server) called(ctx context.Context, op string, took time.Duration, err error) {
 	s.opts.Health.StoreCall(ctx, op, took, err)
 	s.observe(ctx, op, took, err)
 }
 
-// observe is storeCall for calls whose failure says little of the others: clean-ups repeat them.
+// observe is called for calls whose failure says little of the others: clean-ups repeat them.
 func (s *Server) observe(ctx context.Context, op string, took time.Duration, err error) {
 	if tell := s.opts.Observer.StoreCall; tell != nil {
 		tell(ctx, op, took, err)

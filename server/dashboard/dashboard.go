@@ -120,7 +120,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 			Skip: server.Reserved, StoreCall: known.StoreCall, Answered: known.Answered, Logger: d.opts.Logger,
 		})
 	}
-	d.forcer = server.Forcer{Store: store, Audit: d.opts.Audit, History: d.opts.History}
+	d.forcer = server.Forcer{Store: store, Audit: d.opts.Audit, History: d.opts.History, StoreCall: d.opts.Health.StoreCall}
 	d.host, _ = os.Hostname() // without one it has no name
 	d.board.fresh = map[string]*sight.Sight{}
 	d.life, d.end = context.WithCancel(context.Background())

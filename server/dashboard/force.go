@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,16 +120,20 @@ func (d *Dashboard) force(v *visit) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.r.Context()), actPatience)
 	defer cancel()
 	var results []result
-	released := map[string]bool{}
+	var failed error // the last one
+	released, failures := map[string]bool{}, 0
 	for _, h := range body.Holds {
 		token, _ := strconv.ParseUint(h.Token, 10, 64) // 0 is refused
 		q := server.Force{Resource: h.Resource, Ref: h.Ref, Token: token, Reason: body.Reason}
 		r, err := d.forcer.Release(ctx, v.r, v.caller, v.account(), q)
-		if err != nil && !errors.Is(err, server.ErrDenied) && !errors.Is(err, driver.ErrInvalid) {
-			d.opts.Logger.Warn("a release by force failed", "resource", h.Resource, "ref", h.Ref, "error", err)
+		if err != nil && !slices.ContainsFunc([]error{server.ErrDenied, server.ErrBusy, driver.ErrInvalid}, func(is error) bool { return errors.Is(err, is) }) {
+			failed, failures = err, failures+1
 		}
 		results = append(results, resultOf(r, err))
 		released[h.Resource] = released[h.Resource] || err == nil
+	}
+	if failed != nil {
+		d.opts.Logger.Warn("releases by force failed", "count", failures, "error", failed)
 	}
 	for resource, is := range released { // what a page shows next is no older than that
 		if is {
@@ -144,6 +149,8 @@ func resultOf(r driver.ReleaseResult, err error) result {
 		return result{Says: "You have no right to release this by force."}
 	case errors.Is(err, driver.ErrInvalid):
 		return result{Says: "The page named no hold. Load it again."}
+	case errors.Is(err, server.ErrBusy):
+		return result{Says: "You have looked at too much. Nothing was done. Wait a moment."}
 	case errors.Is(err, server.ErrNoAudit):
 		return result{Says: "The server cannot write its audit, and does nothing by force without it."}
 	case errors.Is(err, server.ErrForceUnknown):
