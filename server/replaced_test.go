@@ -123,6 +123,8 @@ func (s *site) mustRefuse(log *health.Log, level health.Level, says string) {
 	for _, a := range []answer{
 		s.get("/readyz"), s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "other"}),
 		s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "other", WaitMs: 5000}),
+		s.get(wire.HoldsPath + "?resource=other"), s.get(wire.WaitersPath), s.post(wire.SweepPath, wire.SweepRequest{IdleMs: new(wire.Millis(1000))}),
+		s.post(wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "other", HoldID: driver.NewHoldID(), Token: 1}, Reason: "why"}),
 	} {
 		mustBe(s.t, a, wire.KindUnknown)
 		if r := read[wire.Refusal](s.t, a); !strings.Contains(r.Detail, says) || strings.Contains(r.Detail, "hunter2") {
@@ -198,6 +200,19 @@ func TestStoreComesBackEmpty(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who asks such a store first is not told that the resource is free.
+func TestStoreComesBackEmptyForAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, at := newAddress(t, server.Options{})
+		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		time.Sleep(2 * time.Second)
+		at.put(nil, errDown)
+		mustBe(t, s.get(wire.HoldsPath+"?resource=r"), wire.KindUnknown)
+		at.put(memlock.New(nil), nil)
+		mustBe(t, s.get(wire.HoldsPath+"?resource=r"), wire.KindUnknown)
+	})
 }
 
 // Nothing is granted between a call that failed and the look after it, also if one that began

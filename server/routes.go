@@ -14,6 +14,9 @@ type route struct {
 	// which probes may add.
 	open  bool
 	query bool // it takes parameters
+	// same routes are refused while the store is another one: what that says of a resource,
+	// as that it is free, is not so of the old one. Acquires look at that themselves.
+	same  bool
 	serve func(*exchange)
 }
 
@@ -22,19 +25,19 @@ type route struct {
 // there is nothing to match.
 func (s *Server) makeRoutes() map[string]route {
 	return map[string]route{
-		wire.AcquirePath:      {http.MethodPost, false, false, s.acquire},
-		wire.RenewPath:        {http.MethodPost, false, false, s.renew},
-		wire.ReleasePath:      {http.MethodPost, false, false, s.release},
-		wire.ForceReleasePath: {http.MethodPost, false, false, s.forceRelease},
-		wire.SweepPath:        {http.MethodPost, false, false, s.sweep},
-		wire.HoldsPath:        {http.MethodGet, false, true, s.holds},
-		wire.WaitersPath:      {http.MethodGet, false, true, s.waiters},
-		wire.WatchPath:        {http.MethodGet, false, true, s.watch},
-		wire.HistoryPath:      {http.MethodGet, false, true, s.history},
-		wire.TraitsPath:       {http.MethodGet, false, false, s.traits},
-		"/healthz":            {http.MethodGet, true, false, s.healthz},
-		"/readyz":             {http.MethodGet, true, false, s.readyz},
-		"/openapi.yaml":       {http.MethodGet, true, false, s.openAPI},
+		wire.AcquirePath:      {http.MethodPost, false, false, false, s.acquire},
+		wire.RenewPath:        {http.MethodPost, false, false, false, s.renew},
+		wire.ReleasePath:      {http.MethodPost, false, false, false, s.release},
+		wire.ForceReleasePath: {http.MethodPost, false, false, true, s.forceRelease},
+		wire.SweepPath:        {http.MethodPost, false, false, true, s.sweep},
+		wire.HoldsPath:        {http.MethodGet, false, true, true, s.holds},
+		wire.WaitersPath:      {http.MethodGet, false, true, true, s.waiters},
+		wire.WatchPath:        {http.MethodGet, false, true, false, s.watch},
+		wire.HistoryPath:      {http.MethodGet, false, true, false, s.history},
+		wire.TraitsPath:       {http.MethodGet, false, false, false, s.traits},
+		"/healthz":            {http.MethodGet, true, false, false, s.healthz},
+		"/readyz":             {http.MethodGet, true, false, false, s.readyz},
+		"/openapi.yaml":       {http.MethodGet, true, false, false, s.openAPI},
 	}
 }
 
