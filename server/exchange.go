@@ -353,6 +353,8 @@ func (x *exchange) why(err error) string {
 		return x.whyDenied(err)
 	case errors.Is(err, errNotReady):
 		return x.s.notReady()
+	case x.r.Method == http.MethodGet: // it changes nothing
+		return strings.TrimSuffix(detail(err), mayApply)
 	}
 	return detail(err)
 }
@@ -368,6 +370,8 @@ func (x *exchange) logError(op string, err error) {
 	}
 	x.s.failures.note(op, err)
 }
+
+const mayApply = ": the request may be applied, now or later"
 
 // detail is what a caller is told of an error. What a store says of others' records and of
 // itself is for the log alone: it may name their lock IDs.
@@ -386,7 +390,7 @@ func detail(err error) string {
 	case errors.As(err, new(historyError)):
 		return "the history cannot be read: see the log of the server"
 	}
-	return "the store did not answer: the request may be applied, now or later"
+	return "the store did not answer" + mayApply
 }
 
 // definite reports whether the error says that the request was not applied.

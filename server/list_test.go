@@ -133,6 +133,9 @@ func TestListCut(t *testing.T) {
 			a := s.get(wire.HoldsPath, "Accept", wire.NDJSON)
 			if store.cutAt < 10 {
 				mustBe(t, a, wire.KindUnknown) // nothing was written yet
+				if says := read[wire.Refusal](t, a).Detail; says != "the store did not answer" {
+					t.Errorf("a list that changes nothing: %q", says)
+				}
 				continue
 			}
 			holds, end := entries(t, a.body)
