@@ -238,7 +238,7 @@ func (s *Server) lookAtID() {
 	case lost && ready:
 		s.opts.Health.Replaced(s.opts.LongestTTL())
 		s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored or emptied, or the ID was released. "+
-			"No lock is granted until that store is back, or all its servers are started again", "store", i.ref.LockID)
+			"No lock is granted until it is there again, or all servers are restarted after their holders have stopped", "store", i.ref.LockID)
 	case err == nil && !ready:
 		s.opts.Health.Prepared()
 		s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)
