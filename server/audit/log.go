@@ -53,7 +53,7 @@ func Open(path string, log *slog.Logger) (*Log, error) {
 		return nil, err
 	}
 	l := newLog(path, log)
-	go l.run(file)
+	go l.newWriter(file).run()
 	return l, nil
 }
 

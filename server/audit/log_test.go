@@ -123,7 +123,7 @@ func TestDropped(t *testing.T) {
 	l.queue = append(l.queue[:3], l.queue[queued])
 	file, err := openFile(path)
 	check(t, err)
-	go l.run(file)
+	go l.newWriter(file).run()
 	check(t, l.Reopen())
 	check(t, l.Record(t.Context(), Event{Action: "last"}))
 	check(t, l.Close())
@@ -159,7 +159,7 @@ func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	var log bytes.Buffer
 	l := newLog(path, slog.New(slog.NewTextHandler(&log, nil)))
-	go l.run(full)
+	go l.newWriter(full).run()
 	for range 2 {
 		l.Note(Event{Action: "acquire"})
 		if err := l.Record(t.Context(), Event{Action: "force-release"}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) {
@@ -286,7 +286,7 @@ func TestFull(t *testing.T) {
 	}
 	file, err := openFile(path)
 	check(t, err)
-	go l.run(file)
+	go l.newWriter(file).run()
 	t.Cleanup(func() { _ = l.Close() })
 	force := func() {
 		t.Helper()

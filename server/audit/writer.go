@@ -8,9 +8,9 @@ import (
 )
 
 // run writes what is in the queue until the Log is closed.
-func (l *Log) run(file *os.File) {
+func (w *writer) run() {
+	l := w.log
 	defer close(l.ended)
-	w := &writer{log: l, file: file, since: kept}
 	for range l.wake {
 		for _, it := range l.take() {
 			if w.add(it); len(w.lines) >= batched {
@@ -37,11 +37,24 @@ type writer struct {
 	await []chan error // of those that want to know that the lines are on the disk
 }
 
+// newWriter returns one for the file, in which it keeps room: the disk may be full before the
+// first event.
+func (l *Log) newWriter(file *os.File) *writer {
+	w := &writer{log: l}
+	w.use(file)
+	return w
+}
+
+func (w *writer) use(file *os.File) {
+	w.file, w.torn, w.since, w.tried = file, false, kept, time.Time{}
+	w.hasRoom()
+}
+
 func (w *writer) add(it item) {
 	if it.file != nil {
 		w.flush()
 		_ = w.file.Close() // what was written there is not better for it
-		w.file, w.torn, w.since, w.tried = it.file, false, kept, time.Time{}
+		w.use(it.file)
 		it.done <- nil
 		return
 	}
