@@ -51,6 +51,7 @@ package driver
 import (
 	"context"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -250,7 +251,14 @@ type Traits struct {
 
 // SweepResource is the resource that a Client holds in its store from one background sweep to
 // the next.
-const SweepResource = "holdfast/sweep"
+const SweepResource = InternalPrefix + "sweep"
+
+// InternalPrefix begins the names of the resources that Holdfast itself locks. Use no such name for a
+// lock of yours: commands that list holds leave them out, and histories do not keep them.
+const InternalPrefix = "holdfast/"
+
+// Internal reports whether Holdfast itself locks the resource: whether its name begins with InternalPrefix.
+func Internal(resource string) bool { return strings.HasPrefix(resource, InternalPrefix) }
 
 // SweepRequest limits a Sweep.
 type SweepRequest struct {

@@ -59,7 +59,7 @@ func (x *exchange) owner(given string) string {
 }
 
 // reserved is the resource in which the store's ID is kept. Requests cannot name it.
-const reserved = "holdfast/server"
+const reserved = driver.InternalPrefix + "server"
 
 var errReserved = fmt.Errorf("%w: the resource %q is the server's own", driver.ErrInvalid, reserved)
 

@@ -100,9 +100,12 @@ func (l *Log) ref(r driver.HoldRef) *known {
 	return h
 }
 
-// began notes that the hold is there. It returns nil if that is no news, or if there is no room:
-// then the next look that shows the hold tries again.
+// began notes that the hold is there. It returns nil if that is no news, if the hold is one of
+// Holdfast itself, or if there is no room: then the next look that shows the hold tries again.
 func (l *Log) began(s driver.Status, share string, when Moment) *known {
+	if driver.Internal(s.Resource) {
+		return nil
+	}
 	k := key{s.Resource, hashOf(s.HoldID)}
 	switch h := l.known[k]; {
 	case h == nil:

@@ -241,3 +241,18 @@ func TestCloseOfHanging(t *testing.T) {
 		})
 	}
 }
+
+// What Holdfast itself locks is nobody's work.
+func TestInternalHolds(t *testing.T) {
+	s := new(memory)
+	log, _ := newLog(t, s)
+	for _, name := range []string{driver.SweepResource, "holdfast/check/1", "holdfast", "r"} {
+		log.Granted(driver.Status{Resource: name, HoldID: driver.NewHoldID(), Token: 1}, "ada")
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.holds) != 2 || s.holds[0].Resource != "holdfast" || s.holds[1].Resource != "r" {
+		t.Errorf("kept: %+v", s.holds)
+	}
+}

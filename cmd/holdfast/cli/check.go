@@ -67,7 +67,7 @@ clockAheadMs, clockUncertaintyMs and shortestTtlMs.`,
 		}
 		f := report.Failed()
 		if f != nil && errors.Is(f.Err, httplock.ErrDenied) {
-			return exit.Errorf(exit.Store, "nobody knows whether the store %s is fit to lock on: check needs the rights to lock and to look on \"holdfast check*\": %s", where.Name(), f.Text)
+			return exit.Errorf(exit.Store, "nobody knows whether the store %s is fit to lock on: check needs the rights to lock and to look on \"holdfast/check/*\": %s", where.Name(), f.Text)
 		}
 		if f != nil {
 			return exit.Errorf(exit.Store, "the store %s is not fit to lock on: %s", where.Name(), f.Text)

@@ -30,7 +30,7 @@ type check struct {
 // seconds, longer with a slow store. It uses a resource of its own, and leaves only that idle
 // record, which a Sweep removes.
 func Check(ctx context.Context, open func(context.Context) (driver.Store, error)) Report {
-	c := &check{resource: "holdfast check " + driver.NewHoldID().String()}
+	c := &check{resource: driver.InternalPrefix + "check/" + driver.NewHoldID().String()}
 	c.run(ctx, open)
 	return c.Report
 }

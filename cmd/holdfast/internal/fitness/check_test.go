@@ -383,3 +383,21 @@ func TestHandOver(t *testing.T) {
 		mustBeFree(t, f)
 	})
 }
+
+// No list without --all, and no history, shows what a check locks.
+func TestCheckLocksInternalResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		Check(t.Context(), opens(faulty(t, func(c drivertest.Call) drivertest.Fault {
+			for _, r := range c.Refs {
+				if calls.Add(1); !driver.Internal(r.Resource) {
+					t.Errorf("%v of %q", c.Op, r.Resource)
+				}
+			}
+			return drivertest.Fault{}
+		})))
+		if calls.Load() == 0 {
+			t.Error("nothing was locked")
+		}
+	})
+}

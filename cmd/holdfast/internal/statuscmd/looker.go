@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // looker looks at a store, perhaps again and again. It keeps its client of another store than a
@@ -60,7 +60,7 @@ func (l *looker) ask(ctx context.Context, f holdfast.Filter) (holds []holdfast.S
 		return nil, nil, err
 	}
 	holds = slices.DeleteFunc(holds, func(s holdfast.Status) bool {
-		return l.chooses != nil && !l.chooses(&s) || f.Resource == "" && !l.all && server.Reserved(s.Resource)
+		return l.chooses != nil && !l.chooses(&s) || f.Resource == "" && !l.all && driver.Internal(s.Resource)
 	})
 	// package slices would be compiled once more, for this large struct alone.
 	sort.Slice(holds, func(i, j int) bool {
