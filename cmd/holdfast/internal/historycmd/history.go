@@ -102,7 +102,7 @@ func gaps(all []wire.HistoryGap) (lines []string) {
 		if g.To != nil {
 			to = when(*g.To)
 		}
-		lines = append(lines, fmt.Sprintf("not looked at all of the store between %s and %s", when(g.From), to))
+		lines = append(lines, fmt.Sprintf("not looked between %s and %s", when(g.From), to))
 	}
 	return lines
 }

@@ -47,9 +47,9 @@ func TestAbout(t *testing.T) {
 	}
 	want := []string{
 		"kept by one since 2026-11-26 12:09:00",
-		"not looked at all of the store between 2026-11-26 13:08:00 and now",
-		"not looked at all of the store between 2026-11-26 12:09:00 and 2026-11-26 12:11:00",
-		"not looked at all of the store between 2026-11-25 13:09:00 and 2026-11-25 13:09:01",
+		"not looked between 2026-11-26 13:08:00 and now",
+		"not looked between 2026-11-26 12:09:00 and 2026-11-26 12:11:00",
+		"not looked between 2026-11-25 13:09:00 and 2026-11-25 13:09:01",
 		"and 1 more gap before: --json shows all",
 		"the file is full: some of the holds that began by 2026-11-26 13:08:00 are missing",
 		"2 beginnings and ends are missing: the file could not be written, or not fast enough",
