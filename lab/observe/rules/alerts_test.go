@@ -64,6 +64,12 @@ func TestAlerts(t *testing.T) {
 		{"HoldfastServerStoreFailing", `holdfast_server_store_failing_seconds{instance="a"} 0x8 15 30x20`, "2m30s", 1},
 		{"HoldfastServerAuditFails", `holdfast_server_audit_ok{instance="a"} 1x40`, "5m", 0},
 		{"HoldfastServerAuditFails", `holdfast_server_audit_ok{instance="a"} 1x8 0x20`, "5m", 1},
+		{"HoldfastServerAuditDropped", `holdfast_server_audit_dropped_total{instance="a"} 3x40`, "5m", 0},
+		{"HoldfastServerAuditDropped", `holdfast_server_audit_dropped_total{instance="a"} 0x8 1x20`, "5m", 1},
+		{"HoldfastServerHistoryFails", `holdfast_server_history_ok{instance="a"} 1x40`, "5m", 0},
+		{"HoldfastServerHistoryFails", `holdfast_server_history_ok{instance="a"} 1x8 0x20`, "5m", 1},
+		{"HoldfastServerAuthFileBroken", `holdfast_server_auth_file_ok{instance="a"} 1x40`, "5m", 0},
+		{"HoldfastServerAuthFileBroken", `holdfast_server_auth_file_ok{instance="a"} 1x8 0x20`, "5m", 1},
 		{"HoldfastStuck", stuck(1, "5+15x40"), "5m", 1},
 		{"HoldfastStuck", stuck(0, "5+15x40"), "5m", 0},
 		{"HoldfastStuck", stuck(1, "600+15x40"), "5m", 0}, // nobody looks any more
