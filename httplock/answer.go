@@ -46,7 +46,7 @@ func (s *Store) understand(res *http.Response, m message, v any) error {
 	if res.StatusCode != http.StatusOK && (kind == "" || refused.Status != res.StatusCode) {
 		return s.unexpected("status %d with a problem of another kind", res.StatusCode)
 	}
-	if err := s.sameStore(res); err != nil || kind == "" {
+	if err := s.sameStore(res, refused.Detail); err != nil || kind == "" {
 		return err
 	}
 	if kind == wire.KindBusy && res.Header.Get("WWW-Authenticate") != "" {
@@ -136,11 +136,16 @@ func (s *Store) read(res *http.Response, v any) error {
 	return nil
 }
 
-// sameStore checks that the store behind the server is the same as at the first answer.
-func (s *Store) sameStore(res *http.Response) error {
+// sameStore checks that the store behind the server is the same as at the first answer. detail
+// is that of a refusal, which may say why the server is not ready.
+func (s *Store) sameStore(res *http.Response, detail string) error {
 	ids := res.Header.Values(wire.StoreHeader)
 	if len(ids) != 1 || ids[0] == "" || len(ids[0]) > maxStoreID || strings.ContainsAny(ids[0], " ,") {
-		return s.unexpected("status %d without one header %s, so holdfast did not write it, or is not ready", res.StatusCode, wire.StoreHeader)
+		if detail != "" {
+			detail = ": " + detail
+		}
+		return s.unexpected("status %d without one header %s, so holdfast did not write it, or is not ready%s",
+			res.StatusCode, wire.StoreHeader, detail)
 	}
 	s.storeID.CompareAndSwap(nil, &ids[0])
 	if first := *s.storeID.Load(); first != ids[0] {

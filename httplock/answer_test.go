@@ -205,6 +205,21 @@ func TestUnexpectedAnswers(t *testing.T) {
 	}
 }
 
+// A server that does not know its store yet says why, and nothing is known by that.
+func TestUnpreparedServer(t *testing.T) {
+	r := ours(wire.NewRefusal(wire.KindUnknown, "it could not be prepared"))
+	r.id = ""
+	for call, do := range calls {
+		if err := do(t.Context(), answering(t, r)); isDefinite(err) || !strings.HasSuffix(err.Error(), "or is not ready: it could not be prepared") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	r.status = http.StatusForbidden // it is no problem of ours
+	if err := calls["sweep"](t.Context(), answering(t, r)); isDefinite(err) || strings.Contains(err.Error(), "prepared") {
+		t.Error(err)
+	}
+}
+
 // Unexpected answers that only one call can get.
 func TestUnexpectedAnswersToOneCall(t *testing.T) {
 	granted := wire.GrantOf(request, grant)
