@@ -19,11 +19,17 @@ import (
 // Admin lists, renews and releases the holds of all clients of a store, lists their waiters
 // and sweeps. It is for operators and their tools, which usually need package driver too: see
 // the package documentation. All methods may be called concurrently.
-type Admin struct{ client *Client }
+type Admin struct {
+	// Reason is why ForceRelease releases holds, for the audit and the history of a server: up to
+	// 1024 bytes of UTF-8 without NUL. Set it before ForceRelease is called. Default: who does it.
+	Reason string
+
+	client *Client
+}
 
 // Admin returns the operations on everything in the store. Those that ask the store end with
 // ErrClosed when the Client is closed.
-func (c *Client) Admin() *Admin { return &Admin{c} }
+func (c *Client) Admin() *Admin { return &Admin{client: c} }
 
 // Holds returns an iterator over the holds in the store that match the filter: holds that
 // block a resource and, with Filter.Expired, also holds that no longer do. It leaves out
@@ -153,7 +159,8 @@ func (a *Admin) ReleaseID(ctx context.Context, lockID string) ([]Status, error) 
 // refused to release.
 func (a *Admin) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
 	c := a.client
-	if err := cmp.Or(driver.ValidResource(resource), c.invalid); err != nil {
+	reason := cmp.Or(a.Reason, c.forceReason())
+	if err := cmp.Or(driver.ValidResource(resource), driver.ValidReason(reason), c.invalid); err != nil {
 		return nil, wrap("force release of", resource, err)
 	}
 	ss, err := c.list(ctx, Filter{Resource: resource})
@@ -163,10 +170,10 @@ func (a *Admin) ForceRelease(ctx context.Context, resource string, holdID HoldID
 	if !holdID.IsZero() {
 		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
 	}
-	return c.releaseListed(ctx, ss, c.forceReason())
+	return c.releaseListed(ctx, ss, reason)
 }
 
-// forceReason is driver.ReleaseRequest.Reason of this Client.
+// forceReason is the default of Admin.Reason.
 func (c *Client) forceReason() string {
 	short := func(s string) string { return driver.CutPlaceName(name(s)) }
 	return fmt.Sprintf("forced by %s on %s", short(c.opts.Owner), short(c.opts.Host))

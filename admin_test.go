@@ -384,8 +384,16 @@ func TestForcedReleasesSayWhy(t *testing.T) {
 				t.Fatal(ss, err)
 			}
 		}
+		lock(t, c, "a", nil)
+		admin := c.Admin()
+		for _, admin.Reason = range []string{"\x00", strings.Repeat("x", driver.MaxName+1), "it hangs"} {
+			_, err := admin.ForceRelease(t.Context(), "a", holdfast.HoldID{})
+			if valid := admin.Reason == "it hangs"; errors.Is(err, holdfast.ErrInvalid) == valid || valid && err != nil {
+				t.Errorf("%.9q: %v", admin.Reason, err)
+			}
+		}
 		forced := "forced by " + strings.Repeat("ä", 32) + " on h"
-		if want := []string{"", "", "", forced, forced}; !slices.Equal(store.got, want) {
+		if want := []string{"", "", "", forced, forced, "it hangs"}; !slices.Equal(store.got, want) {
 			t.Errorf("got %q, want %q", store.got, want)
 		}
 	})

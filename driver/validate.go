@@ -103,6 +103,9 @@ func ValidResource(name string) error { return validName("resource", name) }
 // ErrInvalid.
 func ValidLockID(id string) error { return validName("lock ID", id) }
 
+// ValidReason checks the reason of a forced release, as ValidResource checks a resource.
+func ValidReason(reason string) error { return validName("reason", reason) }
+
 func validName(what, s string) error {
 	switch {
 	case s == "":

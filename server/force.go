@@ -122,7 +122,7 @@ func (q *Force) validate() error {
 	case strings.TrimSpace(q.Reason) == "":
 		return fmt.Errorf("%w: a forced release needs a reason", driver.ErrInvalid)
 	}
-	return driver.Details{Comment: q.Reason}.Validate()
+	return driver.ValidReason(q.Reason)
 }
 
 // lookFor returns the hold that is named, or none. It is charged as the list of its resource that

@@ -27,6 +27,7 @@ type forced struct {
 	store    location.Location
 	resource string
 	hold     holdfast.HoldID // zero: all
+	reason   string          // empty: who does it
 	sure     bool
 }
 
@@ -38,6 +39,15 @@ func (f *forced) setHold(text string) error {
 	}
 	f.hold = id
 	return err
+}
+
+// setReason reads why it is done.
+func (f *forced) setReason(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("it says nothing")
+	}
+	f.reason = text
+	return driver.ValidReason(text)
 }
 
 // parse reads the arguments.
@@ -89,9 +99,11 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 		return exit.Errorf(exit.Failed, "nothing was released")
 	}
 	var gone []holdfast.Status
+	admin := client.Admin()
+	admin.Reason = f.reason
 	for _, s := range holds {
 		// By hold ID, so that a hold granted since then stays.
-		done, failed := client.Admin().ForceRelease(ctx, f.resource, s.HoldID)
+		done, failed := admin.ForceRelease(ctx, f.resource, s.HoldID)
 		if failed != nil {
 			err = f.store.Failure(failed)
 			break

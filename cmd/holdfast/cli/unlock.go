@@ -46,11 +46,12 @@ The exit status is
 	asJSON := flags.Bool("json", false, "print what was released as one JSON array, [] if that is nothing")
 	force := flags.Bool("force", false, "release the RESOURCE, even if others hold it")
 	flags.Func("hold", "with --force: only the hold with this `HOLD-ID`", f.setHold)
+	flags.Func("reason", "with --force: why, as `TEXT` for the audit and the\nhistory of a server (default who does it)", f.setReason)
 	flags.BoolVarP(&f.sure, "yes", "y", false, "with --force: do not ask")
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !*force {
-			for _, name := range []string{"hold", "yes"} {
+			for _, name := range []string{"hold", "reason", "yes"} {
 				if flags.Changed(name) {
 					return exit.Usagef("--%s needs --force", name)
 				}
