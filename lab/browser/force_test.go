@@ -95,7 +95,7 @@ func TestTwoClicksOnCard(t *testing.T) {
 	}
 	b.shows("Look at this first", "ada on web1", "Nobody has released it.")
 	s.wait("nightly", "bob")
-	b.shows("bob on web1 waits to hold it exclusively", "the holder is in its way")
+	b.shows("bob on web1 has waited for", "to hold it exclusively", "the holder is in its way")
 	b.do(chromedp.Click(`.trouble [data-release]`), chromedp.WaitVisible(`#reason`))
 	if says := b.dialog(); !strings.Contains(says, "ada on web1 ended holds it exclusively") {
 		t.Error(says)
@@ -116,7 +116,7 @@ func TestForceHost(t *testing.T) {
 	b.visit(s.url)
 	b.shows("6 holds")
 	b.do(chromedp.SendKeys(`input[type=search]`, "web1"))
-	b.shows("Release all 6 holds of this host…")
+	b.shows("Release all 6 holds of web1…")
 	b.do(chromedp.Click(`.filters [data-release]`), chromedp.WaitVisible(`#reason`))
 	if says := b.dialog(); strings.Count(says, "worker on web1") != 6 || !strings.Contains(says, "say that they run on web1. Nobody has checked that.") {
 		t.Error(says)

@@ -133,7 +133,7 @@ func TestColdStart(t *testing.T) {
 	run("--owner", "waiter", "--wait", "300s", "nightly", "--", "true")
 	b.shows("1 waits")
 	killTree(t, dead.Process.Pid)
-	b.shows("needs a look", "nightly", "dead on", "Time left", "waiter on", "waits to hold it")
+	b.shows("needs a look", "nightly", "dead on", "Time left", "waiter on", "has waited for")
 	b.do(chromedp.Click(`.trouble .resource`))
 	b.shows("killed or stopped", "Time left")
 }

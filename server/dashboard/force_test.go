@@ -135,10 +135,10 @@ func TestShownAtOnceAfterForce(t *testing.T) {
 		s.wait("nightly", "bob")
 		s.begin(s.forced("it hangs", named("nightly", q.HoldID, s.token("nightly"))), "true Released.")
 		s.shows("/", "!ada", "1 hold; 1 waits", "nightly free", "next look is in 4")
-		s.shows("/resource?name=nightly", "!ada", "Nobody held it at the last look.", "bob waits", "nothing is in its way", "This is how it was 0 s ago.")
+		s.shows("/resource?name=nightly", "!ada", "Nobody held it at the last look.", "bob has waited", "nothing is in its way", "This is how it was 0 s ago.")
 		s.shows("/release?name=nightly", "Nothing to release")
 		time.Sleep(2 * time.Second)
-		s.shows("/resource?name=nightly", "This is how it was 2 s ago.", "bob waits to hold it exclusively, for 2 s")
+		s.shows("/resource?name=nightly", "This is how it was 2 s ago.", "bob has waited for 2 s to hold it exclusively")
 		time.Sleep(time.Minute)
 		s.hold(driver.AcquireRequest{Resource: "nightly", Details: driver.Details{Owner: "eve"}})
 		s.shows("/", "eve", "!bob", "2 holds", "Looked 0 s ago.")
@@ -157,11 +157,12 @@ func TestForceHost(t *testing.T) {
 		}
 		s.hold(driver.AcquireRequest{Resource: "jobs/1", Mode: driver.Shared, TTL: time.Hour, Details: driver.Details{Owner: "alive", Host: "web10"}})
 		q := s.hold(driver.AcquireRequest{Resource: "jobs/4", TTL: time.Hour})
-		s.shows("/", "!of this host") // that has no name
+		s.shows("/", "!Release all") // that has no name
 		s.release(q)
 		time.Sleep(time.Second)
-		s.shows("/?q=web1", "Release all 3 holds of this host…", "others/1")
-		s.shows("/?q=web", "!of this host")
+		s.shows("/?q=web1", "Release all 3 holds of web1…", "others/1")
+		s.shows("/?q=web", "!Release all", "search for the whole name of one host")
+		s.shows("/?q=eb10", "Release all 1 hold of web10…")
 		s.shows("/release?host=web1", "These holders say that they run on web1. Nobody has checked that.", "jobs/1 o0 on web1 new holds it shared, for 1 s.", "o1 on", "o2 on", "o3 on", "!alive", "holdfast unlock --force RESOURCE does it",
 			"This does not stop the old holder", "holdfast unlock --force")
 		page := s.get("/release?host=web1").Body.String()

@@ -43,7 +43,7 @@ func (v *visit) pastHolds(q history.Query, most int) (mine []history.Hold, older
 		if len(mine) == most {
 			return mine, all[i-1].Number, err
 		}
-		if v.looks(h.Resource) {
+		if v.looks(h.Resource) && !(q.Losses && h.How == history.Forced) { // who forced that knows it
 			mine = append(mine, h)
 		}
 	}
@@ -129,7 +129,7 @@ func (v *visit) pastTable(q history.Query, most int, further string) node {
 	case len(holds) == 0 && q.Losses:
 		return nil
 	case len(holds) == 0:
-		return group(soft(text("There is no hold that you may look at, as far back as this goes.")), leads)
+		return group(soft(text("No hold is known"+map[bool]string{true: " that you may look at"}[v.seesPart()]+", as far back as this goes.")), leads)
 	}
 	return group(table("Who held it", titles, each(holds, func(h history.Hold) node {
 		ended, long := cell(""), cell("")
@@ -175,7 +175,7 @@ func (v *visit) lost() node {
 	if past == nil {
 		return group()
 	}
-	return section("lost", "Lost in the last hour", html.P(text("They ended without a release as far as is known, or by force. "+
+	return section("lost", "Lost in the last hour", html.P(text("They ended without a release, as far as is known. "+
 		"The holder may have gone on for a while after that: check its work.")), past)
 }
 

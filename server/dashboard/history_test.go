@@ -111,11 +111,12 @@ func TestNoHistory(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
-		s.shows("/history", "There is no hold that you may look at, as far back as this goes.", "This is what server-1 has seen in the last 3 d. Only what passes through this server is seen.")
+		s.shows("/history", "No hold is known that you may look at, as far back as this goes.", "This is what server-1 has seen in the last 3 d. Only what passes through this server is seen.")
 		k.held(3*time.Hour, time.Hour, history.Hold{How: history.Lost, Resource: "mine/old", Ref: "0"})
 		k.held(50*time.Minute, 10*time.Minute, history.Hold{How: history.Released, Resource: "mine/1", Ref: "a", Details: by("ada")})
 		k.held(31*time.Minute, 11*time.Minute, history.Hold{How: history.Forced, Resource: "mine/1", Ref: "b", Details: by("eve"), By: "ops", Reason: "<its> host is gone"})
 		k.held(11*time.Minute, time.Minute, history.Hold{How: history.Lost, Resource: "others/1", Ref: "c", Details: by("mallory")})
+		k.held(12*time.Minute, time.Minute, history.Hold{How: history.Lost, Resource: "mine/lost", Ref: "9", Details: by("eve")})
 		k.held(3*time.Hour, 29990*time.Millisecond, history.Hold{How: history.Lost, Resource: "mine/ttl", Ref: "e", Details: by("bob")})
 		k.holds = append(k.holds, history.Hold{
 			Number: 6, Resource: "mine/looked", Ref: "f", Details: by("bob"), Began: history.Moment{By: time.Now().Add(-time.Hour)}, Ended: between(20*time.Minute, 15*time.Minute), How: history.Unknown,
@@ -128,7 +129,7 @@ func TestHistory(t *testing.T) {
 			"ada on web1 a 50 min ago 40 min ago 10 min released", "!mallory", "!others/1")
 		s.shows("/history?name=mine%2F1", "History of mine/1", "held still", "!mine/old")
 		s.shows("/resource?name=mine%2F1", "Who held it before", "40 min ago", "!usually")
-		s.shows("/", "Lost in the last hour", "They ended without a release as far as is known, or by force.", "mine/1", "!others/1", "!mine/old")
+		s.shows("/", "Lost in the last hour", "They ended without a release, as far as is known.", "mine/lost", "!mine/1", "!others/1", "!mine/old")
 		if w := s.get("/history?name=others%2F1"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "mallory") {
 			s.Errorf("status %d: %s", w.Code, w.Body)
 		}
@@ -152,7 +153,7 @@ func TestLongHistory(t *testing.T) {
 		for i := range 5000 {
 			k.held(time.Minute, time.Second, history.Hold{How: history.Released, Resource: fmt.Sprint("others/", i), Ref: fmt.Sprint("o", i)})
 		}
-		s.shows("/history", "There is no hold that you may look at", "Older", "!others")
+		s.shows("/history", "No hold is known that you may look at", "Older", "!others")
 		if page := s.get("/history").Body.String(); !strings.Contains(page, "history?before=4001") {
 			s.Error(page)
 		}

@@ -63,7 +63,9 @@ func (v *visit) hold(h driver.Status, acts bool) node {
 		html.P(searchLink(h.Owner, h.Host, words.Holder(h)), says(" % holds it ", html.Span(class("pulse "+pulse), text(pulse))),
 			says(words.Mode(h.Mode, h.Limit)+", for %. %%. ", up(v.grows(h.Age())), until, renewed), text(why),
 			only(h.TakeoverDelay > 0, text(" After its end it keeps others out for "+words.Duration(h.TakeoverDelay)+".")),
-			quoted(h.Comment)),
+			quoted(h.Comment),
+			only(!force && words.Gone(h), says(" Who may force can end it: %.",
+				html.Code(text("holdfast unlock --force "+words.Argument(h.Resource)))))),
 		html.P(class("soft"),
 			says("For a ticket: % ", html.A(html.Href(link(h.Resource)+"#"+ref), html.Code(text(ref)))),
 			button("copy", "", "Copy"),
@@ -111,7 +113,7 @@ func (v *visit) waiter(e *entry, i int) node {
 		late = says(" It has not asked for %, and its place ends in %.", up(v.grows(asked)), down(v.shrinks(p.Left)))
 	}
 	why := cmp.Or(words.Reason(e.Holds, e.Waiters, i), "nothing is in its way, its next try succeeds")
-	return says("% waits to hold it "+words.Mode(p.Mode, p.Limit)+", for %, "+order+": "+why+".%",
+	return says("% has waited for % to hold it "+words.Mode(p.Mode, p.Limit)+", "+order+": "+why+".%",
 		searchLink(p.Owner, p.Host, words.Waiter(p)), up(v.grows(p.Age())), late)
 }
 

@@ -179,7 +179,7 @@ func (v *visit) foot() node {
 	}
 	o := v.d.opts
 	return html.Footer(text(cmp.Or(o.Version, "Holdfast")),
-		says(" on %, up for "+inSeconds(time.Since(v.d.since))+". ", name(cmp.Or(v.d.host, "a host without a name"))),
+		says(" on %, up for %. ", name(cmp.Or(v.d.host, "a host without a name")), up(time.Since(v.d.since))),
 		only(o.Name != "", says("The store is %.", name(o.Name))))
 }
 
@@ -207,7 +207,9 @@ func (v *visit) lines() (all []line) {
 	}
 	before, after := v.state.Parts()
 	add(v.state.Level != health.OK, healthLevels[v.state.Level],
-		group(text(before), only(after != "", up(v.state.At.Sub(v.state.Since))), text(after)))
+		group(text(before), only(after != "", up(v.state.At.Sub(v.state.Since))), text(after),
+			only(v.state.Level == health.Replaced && v.d.opts.History != nil,
+				says(" The % has who held locks of the old store.", html.A(html.Href("history"), text("history"))))))
 	next, rests := down(max(s.Next.Sub(v.began), 0)), s.Pause > shortPause
 	if s.Err != nil {
 		seen := text(" already. Nothing was seen yet.")
@@ -227,7 +229,11 @@ func (v *visit) lines() (all []line) {
 	switch {
 	case s.Err != nil || s.At.IsZero():
 	case rests:
-		add(true, fine, says("This is how it was %. The next look is in %: the store rests ten times as long as a look takes, "+
+		level := fine
+		if v.age > longRest {
+			level = watch // much may have changed
+		}
+		add(true, level, says("This is how it was %. The next look is in %: the store rests ten times as long as a look takes, "+
 			inSeconds(s.Pause)+".", html.B(says("% ago", up(v.age))), next))
 	default:
 		add(true, fine, says("Looked % ago. Next look in "+inSeconds(s.Pause)+".", up(v.age)))
@@ -235,8 +241,9 @@ func (v *visit) lines() (all []line) {
 	return all
 }
 
-// shortPause is a pause whose end nobody waits for.
-const shortPause = 3 * time.Second
+// shortPause is a pause whose end nobody waits for, and longRest the age of a look that no longer
+// shows how it is.
+const shortPause, longRest = 3 * time.Second, 30 * time.Second
 
 // whyBlind says why a look has failed. What a store says of itself is for the log: it may have
 // an address or the IDs of others.

@@ -21,7 +21,7 @@ func (d *Dashboard) loginPage(v *visit) {
 			html.P(class("error"), html.Role("alert"), gomponents.Attr("hidden")),
 			html.Div(class("buttons"), html.Button(html.Type("submit"), text("Sign in"))),
 		),
-		html.NoScript(soft(text("To sign in needs JavaScript. Without it, show a client certificate instead."))),
+		html.NoScript(soft(text("Signing in needs JavaScript. Without it, show a client certificate instead."))),
 	)
 }
 

@@ -51,7 +51,7 @@ func (d *Dashboard) overview(v *visit) {
 	chosen := filters[max(0, at)]
 	var troubled, matching []*entry
 	var longest time.Duration
-	worst, holds, waiters, ofHost := v.worst(), 0, 0, 0
+	worst, holds, waiters, hosts := v.worst(), 0, 0, map[string]int{}
 	for _, e := range d.boardOf(v.sight).entries {
 		if !v.looks(e.Resource) || len(e.Holds)+len(e.Waiters) == 0 {
 			continue
@@ -66,8 +66,10 @@ func (d *Dashboard) overview(v *visit) {
 		if (strings.Contains(e.Resource, search) || e.names(search)) && chosen.chooses(e) {
 			matching = append(matching, e)
 		}
-		if search != "" && v.caller.May(access.Force, e.Resource) {
-			ofHost += len(e.of(search))
+		for _, h := range e.Holds {
+			if search != "" && strings.Contains(h.Host, search) && v.caller.May(access.Force, e.Resource) {
+				hosts[h.Host]++
+			}
 		}
 	}
 	look := worst.String()
@@ -75,7 +77,7 @@ func (d *Dashboard) overview(v *visit) {
 		look = "part" // not as if all were well
 	}
 	v.show(http.StatusOK, "Locks", html.H1(class("summary "+look), text(v.summary(len(troubled), holds, waiters, longest))),
-		v.first(troubled), v.lost(), v.all(matching, search, chosen, ofHost))
+		v.first(troubled), v.lost(), v.all(matching, search, chosen, hosts))
 }
 
 // blind shows, if nothing was seen of the store yet, that this is so.
@@ -160,12 +162,16 @@ func (v *visit) longest(e *entry) node {
 }
 
 // all is the table of what is held, or of what the search and the filter choose of it.
-func (v *visit) all(matching []*entry, search string, chosen filter, ofHost int) node {
+// hosts are those whose names have the search in them, with how many holds the caller may end.
+func (v *visit) all(matching []*entry, search string, chosen filter, hosts map[string]int) node {
 	shown := matching[:min(len(matching), maxRows)]
 	rows := soft(says("Nothing matches. %", html.A(html.Href("./"), text("Show all"))))
 	switch {
 	case len(shown) > 0:
-		titles := []string{"Resource", "Held by", "For", "Time left", "Waiting", "Longest wait", "Release"}
+		titles := []string{"Resource", "Held by", "For", "Time left", "Waiting", "Longest wait"}
+		if slices.ContainsFunc(shown, func(e *entry) bool { return v.caller.May(access.Force, e.Resource) }) {
+			titles = append(titles, "Release")
+		}
 		rows = html.Div(class("rows"), table("Resources", titles, each(shown, v.row)))
 	case search == "" && chosen.name == "":
 		rows = group()
@@ -181,11 +187,25 @@ func (v *visit) all(matching []*entry, search string, chosen filter, ofHost int)
 				return html.Option(html.Value(f.name), only(f.name == chosen.name, html.Selected()), text(f.says))
 			}))),
 			html.Button(html.Type("submit"), text("Show")),
-			only(ofHost > 0, danger(url.Values{"host": {search}}, "Release by force: all of this host",
-				"Release all "+words.Count(ofHost, "hold", "holds")+" of this host…"))),
+			v.releaseHost(search, hosts)),
 		rows,
 		only(len(matching) > maxRows, html.P(class("soft wide-only"), text(first(maxRows)))),
 		only(len(matching) > narrowRows, html.P(class("soft narrow-only"), text(first(narrowRows)))))
+}
+
+// releaseHost leads to the release of all that one host holds, if the search names or finds one.
+func (v *visit) releaseHost(search string, hosts map[string]int) node {
+	if n := hosts[search]; n > 0 {
+		hosts = map[string]int{search: n}
+	}
+	if len(hosts) > 1 {
+		return soft(text("To release all that a host holds, search for the whole name of one host."))
+	}
+	for host, n := range hosts {
+		return danger(url.Values{"host": {host}}, "Release by force: all of "+words.Printable(host),
+			"Release all "+words.Count(n, "hold", "holds")+" of "+words.Printable(host)+"…")
+	}
+	return group()
 }
 
 // row is a resource in the table.

@@ -40,10 +40,10 @@ func TestDeadHolder(t *testing.T) {
 		s.waitInTurn("nightly", "ada", false)
 		time.Sleep(22 * time.Second)
 		s.shows("/", "1 resource needs a look.", "stuck nightly cron on batch3 silent holds it exclusively, for 52 s. Time left: 8 s; renewed 22 s ago. Its holder has missed 2 renewals: it was killed",
-			"ada waits to hold it exclusively, for 22 s, in any order: the holder is in its way.")
+			"ada has waited for 22 s to hold it exclusively, in any order: the holder is in its way.")
 		s.wait("nightly", "bob")
 		time.Sleep(time.Second)
-		s.shows("/", "2 wait. Longest: ada waits to hold it exclusively, for 23 s, in any order: the holder is in its way.")
+		s.shows("/", "2 wait. Longest: ada has waited for 23 s to hold it exclusively, in any order: the holder is in its way.")
 		s.shows("/resource?name=nightly", "silent", "was killed or stopped, cannot reach the store", "the report", wire.RefOf(q.HoldID), "!"+q.HoldID.String(), "!Token")
 		s.shows("/?only=waited", "nightly", "!other")
 		s.shows("/?q=batch", "nightly", "!other")
@@ -85,8 +85,8 @@ func TestQueue(t *testing.T) {
 		s.hold(driver.AcquireRequest{Resource: "r", Details: driver.Details{Owner: "eve"}})
 		s.wait("r", "first")
 		s.wait("r", "second")
-		s.shows("/resource?name=r", "first waits to hold it exclusively, for 0 s, in turn: the holder is in its way.",
-			"second waits to hold it exclusively, for 0 s, in turn: the holder is in its way, and 1 is served before.")
+		s.shows("/resource?name=r", "first has waited for 0 s to hold it exclusively, in turn: the holder is in its way.",
+			"second has waited for 0 s to hold it exclusively, in turn: the holder is in its way, and 1 is served before.")
 	})
 }
 
@@ -119,8 +119,8 @@ func TestFewRights(t *testing.T) {
 	})
 	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
 		k.held(time.Minute, time.Second, history.Hold{How: history.Released, Resource: "others/1", Ref: "a"})
-		s.shows("/history", "There is no hold that you may look at, as far back")
-		s.shows("/history?name=mine%2F1", "There is no hold that you may look at, as far back")
+		s.shows("/history", "No hold is known that you may look at, as far back")
+		s.shows("/history?name=mine%2F1", "No hold is known that you may look at, as far back")
 	})
 }
 
