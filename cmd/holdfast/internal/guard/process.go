@@ -49,7 +49,7 @@ func serve() {
 	orders := make(chan order)
 	p := process{
 		orders: orders, reports: newOutbox[report](socket), started: make(chan started, 1),
-		states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: Never,
+		states: make(chan syscall.WaitStatus), adopts: adoptOrphans(), restKill: Never, killed: map[proc.ID]bool{},
 	}
 	if isolated() {
 		err = mountProc()
@@ -107,6 +107,7 @@ type process struct {
 	leaveAt  time.Duration    // when a rest that nobody waits for is left; 0: it is waited for
 	asked    bool             // the rest was asked to end
 	restKill time.Duration    // when the rest is killed
+	killed   map[proc.ID]bool // those that were found to kill
 	told     bool             // that the main process has ended
 	pause    time.Duration    // between looks at the rest of the tree
 	spent    time.Duration    // on the last of them
@@ -243,7 +244,7 @@ func (p *process) act() time.Duration {
 		p.kill()
 	}
 	if p.phase == rest && now >= p.restKill {
-		p.signalRest(syscall.SIGKILL, nil)
+		p.killing(func() []proc.ID { return p.signalRest(syscall.SIGKILL, nil) })
 	}
 	wait := Never
 	if at != Never {
@@ -251,9 +252,9 @@ func (p *process) act() time.Duration {
 	}
 	if do == kill || p.main != nil {
 		// There is no event for the end of the last descendant, so look again until
-		// then, and kill processes that were just being started. The pause grows,
-		// because a process that waits for a disk cannot be killed yet, and looking
-		// must not use a whole core, however many processes there are.
+		// then, and kill processes that were just being started. The pause grows unless
+		// such were found, because a process that waits for a disk cannot be killed yet,
+		// and looking must not use a whole core, however many processes there are.
 		p.pause = max(longer(p.pause), time.Millisecond, 10*p.spent)
 		if do == kill {
 			return p.pause
@@ -279,21 +280,33 @@ func (p *process) kill() {
 	p.phase = ending
 	p.schedule.end(Now())
 	p.schedule.killAt = 0
+	p.killing(func() []proc.ID {
+		if isolated() {
+			_ = syscall.Kill(-1, syscall.SIGKILL) // all but this process; it needs no /proc, which the command may have covered
+		}
+		return p.signal(syscall.SIGKILL)
+	})
+}
+
+// killing does what kills all that it finds. While that was not there before, as with one process
+// after the other that has started the next, the pause until it is done again stays short.
+func (p *process) killing(all func() []proc.ID) {
 	began := Now()
-	if isolated() {
-		_ = syscall.Kill(-1, syscall.SIGKILL) // all but this process; it needs no /proc, which the command may have covered
+	for _, id := range all() {
+		if !p.killed[id] {
+			p.killed[id], p.pause = true, 0
+		}
 	}
-	p.signal(syscall.SIGKILL)
 	p.spent = Now() - began
 }
 
 // signal sends the signal to all processes of the command.
-func (p *process) signal(sig syscall.Signal) {
+func (p *process) signal(sig syscall.Signal) []proc.ID {
 	group := p.group
 	if p.main != nil && Finds() {
 		group = 0 // its number may be another's by now, and its members are descendants
 	}
-	signalTree(os.Getpid(), group, sig)
+	return signalTree(os.Getpid(), group, sig)
 }
 
 // finish reports whether the run has ended. If so it tells how; if only the main process has, it

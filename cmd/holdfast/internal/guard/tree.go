@@ -20,16 +20,18 @@ import (
 func Finds() bool { return proc.Known() }
 
 // signalTree sends the signal to the process group, if it is known (not 0), and to the
-// descendants of the root that are not in it.
-func signalTree(root, group int, sig syscall.Signal) {
+// descendants of the root that are not in it. It returns these.
+func signalTree(root, group int, sig syscall.Signal) (found []proc.ID) {
 	if group != 0 { // 0 would be this process's own group
 		_ = syscall.Kill(-group, sig) // fails if the group has no member left
 	}
 	for p := range proc.Descendants(root, spared(sig)) {
 		if group == 0 || p.Group != group {
 			_ = p.Signal(sig) // fails if it has just ended, or is another user's
+			found = append(found, p.ID())
 		}
 	}
+	return found
 }
 
 // groupLives reports whether the process group has a member, if it is known (not 0).
@@ -45,16 +47,18 @@ func spared(sig syscall.Signal) func(proc.Process) bool {
 }
 
 // signalRest sends the signal to what the lock waits for once the main process has ended,
-// except to those that have had it; nil stands for nobody.
-func (p *process) signalRest(sig syscall.Signal, had map[proc.ID]bool) {
+// except to those that have had it; nil stands for nobody. It returns those that it has found.
+func (p *process) signalRest(sig syscall.Signal, had map[proc.ID]bool) (found []proc.ID) {
 	if !Finds() && had == nil {
 		signalTree(os.Getpid(), p.group, sig)
 	}
 	for d := range proc.Descendants(os.Getpid(), spared(sig)) {
 		if p.command.Children.waitsFor(d) && !had[d.ID()] {
 			_ = d.Signal(sig) // fails if it has just ended, or is another user's
+			found = append(found, d.ID())
 		}
 	}
+	return found
 }
 
 // members returns the members of the command's group.
