@@ -79,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !x.identified() || !x.readBudget(): // refused
 	case !at.query && r.URL.RawQuery != "":
 		x.refuse(wire.KindInvalid, "this path takes no parameters")
-	case !x.prepared(), at.same && !s.identity.settle(r.Context()):
+	case !x.prepared(), at.same && !s.identity.same(r.Context()):
 		x.refuse(wire.KindUnknown, s.notReady())
 	default:
 		at.serve(x)

@@ -110,6 +110,14 @@ func (i *identity) settle(ctx context.Context) bool {
 	return !i.changed
 }
 
+// same reports whether the store is the same one as far as is known. If a call has failed, it waits
+// for a look, for a second at most: what changes nothing is answered by the store, or is not.
+func (i *identity) same(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookSoon)
+	defer cancel()
+	return i.settle(ctx) || i.ready()
+}
+
 // pause returns how long it is until the next look.
 func (i *identity) pause() time.Duration {
 	i.mu.Lock()
@@ -238,7 +246,8 @@ func (s *Server) lookAtID() {
 	case lost && ready:
 		s.opts.Health.Replaced(s.opts.LongestTTL())
 		s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored or emptied, or the ID was released. "+
-			"No lock is granted until it is there again, or all servers are restarted after their holders have stopped", "store", i.ref.LockID)
+			"No lock is granted. If the old store comes back, the server goes on by itself. "+
+			"If it is gone, wait until nobody works on with a lock of it, then restart all servers", "store", i.ref.LockID)
 	case err == nil && !ready:
 		s.opts.Health.Prepared()
 		s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)

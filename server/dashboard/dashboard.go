@@ -117,7 +117,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	if d.looker = d.opts.Looker; d.looker == nil {
 		known := d.opts.Health
 		d.looker = sight.New(store, &sight.Options{
-			Skip: server.Reserved, StoreCall: known.StoreCall, Answered: known.Answered, Logger: d.opts.Logger,
+			Skip: driver.Internal, StoreCall: known.StoreCall, Answered: known.Answered, Logger: d.opts.Logger,
 		})
 	}
 	d.forcer = server.Forcer{Store: store, Audit: d.opts.Audit, History: d.opts.History, StoreCall: d.opts.Health.StoreCall}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/history/historyfile"
 	"github.com/holdfast-go/holdfast/server/sight"
@@ -29,7 +29,7 @@ func (r *running) openHistory(ctx context.Context) (err error) {
 func (r *running) look() {
 	count := r.meters.Observer().StoreCall
 	r.looker = sight.New(r.store, &sight.Options{
-		Skip: server.Reserved, Answered: r.health.Answered, Logger: r.log,
+		Skip: driver.Internal, Answered: r.health.Answered, Logger: r.log,
 		StoreCall: func(ctx context.Context, op string, took time.Duration, err error) {
 			count(ctx, op, took, err)
 			r.health.StoreCall(ctx, op, took, err)
