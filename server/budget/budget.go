@@ -54,9 +54,9 @@ const (
 // Rate is how much of a flow comes back in a second, and how much of it there is at most.
 type Rate struct{ PerSecond, Most float64 }
 
-// Share is how much of a stock one caller may have open, and all callers together. Operators
-// have the same shares once more.
-type Share struct{ Caller, All int64 }
+// Share is how much of a stock one caller may have open, and all callers together. Own is what
+// each caller may have open whatever the others have. Operators have the same shares once more.
+type Share struct{ Caller, All, Own int64 }
 
 // Options change what New makes. What is not in a map has its default.
 type Options struct {
@@ -78,8 +78,8 @@ var defaults = Options{
 		Requests: {10_000, 10_000}, Reads: {250_000, 1_000_000}, Renewals: {10_000, 10_000}, Denials: {1 << 10, 64 << 10}, Looks: {1, 1},
 	},
 	Shares: map[Stock]Share{
-		Bodies: {32 << 20, 128 << 20}, Acquires: {10_000, 20_000}, Watches: {10_000, 20_000}, Streams: {50, 500}, Lists: {4, 16}, Holds: {1 << 16, 1 << 18},
-		Unseen: {2_000, 4_000},
+		Bodies: {32 << 20, 128 << 20, 128 << 10}, Acquires: {10_000, 20_000, 0}, Watches: {10_000, 20_000, 0}, Streams: {50, 500, 0}, Lists: {4, 16, 0}, Holds: {1 << 16, 1 << 18, 0},
+		Unseen: {2_000, 4_000, 0},
 	},
 }
 
@@ -275,7 +275,8 @@ func (c *Claim) Grow(n int64) (ok bool) {
 }
 
 func (c *Claim) grow(n int64) bool {
-	if share := c.Owner.b.Shares[c.stock]; n > 0 && (c.at.open[c.stock]+n > share.Caller || c.Owner.all[c.stock]+n > share.All) {
+	share, own := c.Owner.b.Shares[c.stock], c.at.open[c.stock]+n
+	if n > 0 && own > share.Own && (own > share.Caller || c.Owner.all[c.stock]+n > share.All) {
 		return false
 	}
 	c.n += n

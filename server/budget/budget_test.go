@@ -195,3 +195,15 @@ func TestAccountsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// What a caller has for its own is there whatever others have open.
+func TestOwn(t *testing.T) {
+	b := budget.New(&budget.Options{Shares: map[budget.Stock]budget.Share{budget.Bodies: {Caller: 10, All: 15, Own: 3}}})
+	open := func(name string, n int64) bool {
+		_, ok := b.Of(name, false).Open(budget.Bodies, n)
+		return ok
+	}
+	if !open("a", 10) || !open("b", 5) || open("c", 4) || !open("c", 3) || open("c", 1) || open("a", 1) {
+		t.Error("others are in the way of a caller's own, or it has more")
+	}
+}
