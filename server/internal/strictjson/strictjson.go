@@ -277,7 +277,8 @@ func integer(text []byte) []byte {
 		return text
 	}
 	f, _, err := big.ParseFloat(string(text), 10, 8*longest, big.ToZero)
-	if err != nil || !f.IsInt() {
+	digits, _, _ := bytes.Cut(bytes.ToLower(text), []byte("e"))
+	if err != nil || !f.IsInt() || f.Sign() == 0 && bytes.ContainsAny(digits, "123456789") { // it was too small
 		return text
 	}
 	if n, rounded := f.Int64(); rounded == big.Exact {

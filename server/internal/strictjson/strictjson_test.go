@@ -32,6 +32,7 @@ func TestDecode(t *testing.T) {
 		"NaN":                     {`{"resource":"r","ttlMs":NaN}`, `not complete JSON`},
 		"a fraction":              {`{"resource":"r","ttlMs":1.5}`, `"ttlMs" cannot be a number 1.5: it takes a whole number`},
 		"a small exponent":        {`{"resource":"r","ttlMs":1e-3}`, `"ttlMs" cannot be a number 1e-3`},
+		"a tiny exponent":         {`{"resource":"r","ttlMs":1e-999999999}`, `"ttlMs" cannot be a number 1e-999999999`},
 		"a large exponent":        {`{"resource":"r","ttlMs":1e1000000000}`, `"ttlMs" cannot be a number`},
 		"just too large":          {`{"resource":"r","ttlMs":9223372036854775808.0}`, `"ttlMs" cannot be a number`},
 		"a long fraction":         {`{"resource":"r","ttlMs":1.` + strings.Repeat("0", 100_000) + `}`, `"ttlMs" cannot be a number`},
