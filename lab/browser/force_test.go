@@ -118,12 +118,14 @@ func TestForceHost(t *testing.T) {
 	b.do(chromedp.SendKeys(`input[type=search]`, "web1"))
 	b.shows("Release all 6 holds of web1…")
 	b.do(chromedp.Click(`.filters [data-release]`), chromedp.WaitVisible(`#reason`))
+	b.shows("Release 6 holds by force")
 	if says := b.dialog(); strings.Count(says, "worker on web1") != 6 || !strings.Contains(says, "say that they run on web1. Nobody has checked that.") {
 		t.Error(says)
 	}
 	s.release(gone)
 	b.do(chromedp.Click(`.chosen li:nth-child(2) input`), chromedp.SendKeys(`#reason`, "its host is gone"), chromedp.Click(`#dialog [type=submit]`))
 	b.shows("Released.", "That hold has ended by itself meanwhile.")
+	b.shows("5 of 5 are done", "Close")
 	if says := b.dialog(); strings.Count(says, "Released.") != 4 || strings.Count(says, "ended by itself") != 1 {
 		t.Error(says)
 	}

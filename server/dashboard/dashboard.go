@@ -46,6 +46,8 @@ type Options struct {
 	// not nil. AuditErr returns why the audit cannot be written now, which each page says.
 	Audit    func(server.Event) error
 	AuditErr func() error
+	// AuthErr returns why the rules of callers cannot be read now, which operators are told.
+	AuthErr func() error
 	// Name is what the pages call the store, and Version the version of the program. They must
 	// have no secret in them. The foot of each page has them, with the name of the host.
 	Name, Version string

@@ -67,7 +67,11 @@ func (d *Dashboard) releasePage(v *visit) {
 			html.P(text("That hold has ended meanwhile.")), closing(group()))
 		return
 	}
-	v.show(http.StatusOK, "Release by force", html.H1(html.ID("release"), text("Release by force")),
+	title := "Release by force"
+	if n > 1 {
+		title = "Release " + strconv.Itoa(n) + " holds by force"
+	}
+	v.show(http.StatusOK, title, html.H1(html.ID("release"), text(title)),
 		only(host != "", html.P(says("These holders say that they run on %. Nobody has checked that.", html.B(name(host))))),
 		html.Form(html.ID("force"),
 			html.Ul(class("chosen"), group(found...)), more(n-maxRows, "more are not listed, and stay."),

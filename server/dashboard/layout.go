@@ -12,6 +12,7 @@ import (
 	"maragu.dev/gomponents/html"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/health"
 	"github.com/holdfast-go/holdfast/server/words"
 )
@@ -223,6 +224,8 @@ func (v *visit) lines() (all []line) {
 	o := v.d.opts
 	add(o.AuditErr != nil && o.AuditErr() != nil, stuck, text("The audit cannot be written: the server's log says why. "+
 		"Locks go on. Releases by force go on only as long as there is room left that was kept for them."))
+	add(o.AuthErr != nil && v.caller.MayAll(access.Force) && o.AuthErr() != nil, hurts, text("The auth file is broken: the server's "+
+		"log says why. The rules before it stay in force, also for those whose rights were taken away."))
 	add(o.History != nil && o.History.State().Err != nil, watch,
 		text("The history is not written: the server's log says why. Locks go on."))
 	add(s.Cut, watch, text("The store has more than this page can look at: only its first 100,000 holds and waiters are here."))

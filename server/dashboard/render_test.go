@@ -245,3 +245,14 @@ func TestAuditCannotBeWritten(t *testing.T) {
 		s.shows("/", "The audit cannot be written", "!secret")
 	})
 }
+
+func TestAuthFileIsBroken(t *testing.T) {
+	for who, want := range map[string]string{"operator": "The auth file is broken", "onlooker": "!auth file"} {
+		c := map[string]access.Caller{"operator": access.Operator(), "onlooker": access.Onlooker()}[who]
+		with(t, func() dashboard.Options {
+			return dashboard.Options{
+				AuthErr: func() error { return errors.New("/secret/path: line 2") }, Identify: func(*http.Request) (access.Caller, error) { return c, nil },
+			}
+		}, func(s *scene) { s.shows("/", want, "!secret") })
+	}
+}

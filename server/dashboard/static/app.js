@@ -228,6 +228,8 @@
         boxes[i].disabled = ok;
         boxes[i].checked = !ok;
       });
+      $("[data-close]", form).textContent = "Close";
+      if (results.length > 1) $("h1", dialog).textContent = `${results.filter(({ ok }) => ok).length} of ${results.length} are done`;
       if (results.length > 1 || !results[0].ok || !dialog.open) return;
       say(results[0].says);
       dialog.close();

@@ -45,7 +45,7 @@ func (r *running) openPages() (err error) {
 		opts.AuditErr = r.audit.Err
 	}
 	if r.auth != nil {
-		opts.Login = r
+		opts.Login, opts.AuthErr = r, r.auth.Err
 	}
 	r.pages, err = dashboard.New(r.store, opts)
 	return err
