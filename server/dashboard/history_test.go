@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,13 +23,16 @@ type kept struct {
 	holds []history.Hold
 	saved history.Saved
 	err   error
-	full  error // of writes
+	full  atomic.Pointer[error] // of writes
 	hangs bool
 }
 
 func (k *kept) Load(context.Context) (history.Saved, error) { return k.saved, nil }
 func (k *kept) Write(context.Context, []history.Hold, *history.Looks) (history.Bounds, error) {
-	return k.saved.Bounds, k.full
+	if err := k.full.Load(); err != nil {
+		return k.saved.Bounds, *err
+	}
+	return k.saved.Bounds, nil
 }
 func (k *kept) Close() error { return nil }
 
@@ -182,7 +186,8 @@ func TestUsual(t *testing.T) {
 // Each page says that the history is not written.
 func TestHistoryIsNotWritten(t *testing.T) {
 	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
-		k.full = errors.New("/secret: no space left on device")
+		full := errors.New("/secret: no space left on device")
+		k.full.Store(&full)
 		s.shows("/", "!The history is not written")
 		time.Sleep(15 * time.Second)
 		for _, path := range []string{"/", "/history", "/resource?name=r"} {

@@ -75,6 +75,9 @@ func (s *Sight) Stuck() (n int) {
 	return n
 }
 
+// LogValue implements slog.LogValuer. It has the sight without hold IDs.
+func (s Sight) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", s)) }
+
 // Options change what New makes. The zero value of each is its default.
 type Options struct {
 	// Skip chooses resources that nobody is to see.
