@@ -211,7 +211,13 @@ func (l *Looker) look() {
 	l.rest()
 	began := time.Now()
 	s, err := l.see(l.life, driver.Filter{})
-	took := time.Since(began)
+	if l.keep(s, began, time.Since(began), err) && l.life.Err() == nil {
+		l.opts.Logger.Warn("looks at the store fail", "error", err)
+	}
+}
+
+// keep keeps what a look has shown, and reports whether it is the first that failed.
+func (l *Looker) keep(s *Sight, began time.Time, took time.Duration, err error) (fails bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = time.Time{}
@@ -220,11 +226,8 @@ func (l *Looker) look() {
 			l.silent = time.Now()
 		}
 		failed := *l.last
-		if failed.Err == nil {
+		if fails = failed.Err == nil; fails {
 			failed.Failing = began
-			if l.life.Err() == nil {
-				l.opts.Logger.Warn("looks at the store fail", "error", err)
-			}
 		}
 		failed.Err, s = err, &failed
 	} else {
@@ -237,6 +240,7 @@ func (l *Looker) look() {
 	l.last = s
 	close(l.coming)
 	l.coming = nil
+	return fails
 }
 
 // Resource looks at one resource now, without a rest. The sight is not kept: it has no Number.

@@ -39,15 +39,20 @@ func Start[T comparable](inForce T, read func() (T, error), apply func(T) error,
 					inForce = now
 				}
 			}
-			f.mu.Lock()
-			if err != nil && (f.err == nil || f.err.Error() != err.Error()) {
+			if before := f.note(err); err != nil && (before == nil || before.Error() != err.Error()) {
 				log.Error("what was read before stays in force", "error", err)
 			}
-			f.err = err
-			f.mu.Unlock()
 		}
 	})
 	return f
+}
+
+// note keeps why the files are not in force, and returns why they were not before.
+func (f *Files) note(err error) (before error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, f.err = f.err, err
+	return before
 }
 
 // Err returns nil if the files are in force as they are now, and otherwise why they are not.
