@@ -19,12 +19,13 @@ type batch[I, Q, R, W any] struct {
 	x   *exchange
 	op  string
 	ref func(I) wire.Ref
-	ask func(I) (Q, error) // checks what check does not
+	ask func(I) (Q, error) // checks an item, and returns the request for the store
 	// send is the call of the store, and errOf what it says of an item.
 	send  func(context.Context, []Q) ([]R, error)
 	errOf func(*R) *error
 	// done notes what became of an item that was sent. It reports whether that was for nothing.
 	done func(item I, q Q, r R, sent time.Time) (wasted bool)
+	// told returns what the caller is told of a result.
 	told func(I, R, time.Time) W
 }
 
@@ -59,11 +60,12 @@ func (b batch[I, Q, R, W]) serve(ctx context.Context) {
 		if b.done(item, qs[n], r, sent) {
 			wasted++
 		}
-		results[i] = b.told(item, r, sent)
 		if err := *b.errOf(&r); err != nil {
 			x.logError(b.op, err)
 			results[i] = b.toldOf(item, err)
+			continue
 		}
+		results[i] = b.told(item, r, sent)
 	}
 	x.account.Waste(wasted + x.size*wasted/len(results)/bytesOfRequest)
 	if x.spent && wasted > len(results)/2 {
