@@ -111,7 +111,7 @@ func (i *identity) settle(ctx context.Context) bool {
 }
 
 // same reports whether the store is the same one as far as is known. If a call has failed, it waits
-// for a look, for a second at most: what changes nothing is answered by the store, or is not.
+// for a look, but for a second at most: it is for requests that grant nothing.
 func (i *identity) same(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookSoon)
 	defer cancel()

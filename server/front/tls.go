@@ -28,9 +28,9 @@ type TLSFiles struct {
 	Log *slog.Logger
 }
 
-// TLS serves TLS 1.2 and later, by files that it reads again when they change.
-// Files that cannot be used, or that do not fit each other, leave those before in use. All
-// methods may be called concurrently.
+// TLS serves TLS 1.2 and later, by files that it reads again when they change. Files that cannot
+// be used, or that do not fit each other, leave those before in use. All methods may be called
+// concurrently.
 type TLS struct {
 	files    TLSFiles
 	followed *follow.Files
@@ -66,7 +66,7 @@ func OpenTLS(files TLSFiles) (*TLS, error) {
 // Close stops reading the files.
 func (t *TLS) Close() { t.followed.Close() }
 
-// Listener returns a listener whose connections are by TLS. One whose client has shown a
+// Listener returns a listener whose connections speak TLS. One whose client has shown a
 // certificate ends, with all its requests, once the authorities no longer confirm that.
 func (t *TLS) Listener(l net.Listener) net.Listener {
 	outer := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: t.configFor}
@@ -86,7 +86,7 @@ func (l tlsListener) Accept() (net.Conn, error) {
 	return &tlsConn{c, l.tls}, nil
 }
 
-// tlsConn is what a connection is by that is by TLS.
+// tlsConn is the connection below one that speaks TLS.
 type tlsConn struct {
 	net.Conn
 	tls *TLS

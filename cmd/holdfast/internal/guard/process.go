@@ -288,8 +288,8 @@ func (p *process) kill() {
 	})
 }
 
-// killing does what kills all that it finds. While that was not there before, as with one process
-// after the other that has started the next, the pause until it is done again stays short.
+// killing calls all, which kills what it finds. While it finds what it has not found before, as
+// where each process starts another one and ends, the pause until the next call stays short.
 func (p *process) killing(all func() []proc.ID) {
 	began := Now()
 	for _, id := range all() {

@@ -56,8 +56,8 @@ func (r *running) refused(q *http.Request, why error) {
 // loginBytes is about how many bytes an entry about a login takes in the audit.
 const loginBytes = 256
 
-// noteLogin notes who has signed in, or could not. Those who could not share what is written of
-// them, whatever their addresses: nobody has so few that they could not fill a disk.
+// noteLogin notes who has signed in, or could not. All who could not have one share of the audit
+// together: whoever has many addresses would have as many shares, and could fill the disk.
 func (r *running) noteLogin(q *http.Request, e audit.Event) {
 	if r.audit == nil {
 		return
